@@ -1,0 +1,264 @@
+//! What a query may ask of a partition, memtable or segment alike.
+//!
+//! A partition hands out [`Run`]s for a request's scopes; everything else is asked of a run
+//! or of a row inside one. An operator never sees a row outside its runs, so isolation is
+//! structure and not a filter someone may forget.
+//!
+//! A partition knows nothing of deletes: rows that died later are kept beside it
+//! ([`crate::DeleteSet`], [`crate::DeathLog`]) and subtracted by the reader.
+
+use std::borrow::Cow;
+use std::ops::{ControlFlow, Range};
+
+use roaring::RoaringBitmap;
+
+use crate::error::SegmentError;
+use crate::record::RowFields;
+use crate::scope::ScopeRanges;
+
+type Result<T> = std::result::Result<T, SegmentError>;
+
+/// A stretch of rows that a request may see.
+///
+/// In a segment all rows of `rows` belong to the run. In a memtable the run is one scope's
+/// rows below `rows.end`; rows of other scopes lie between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Private to the partition that made it (a memtable's scope ordinal).
+    pub key: u32,
+    /// Row range that holds the run.
+    pub rows: Range<u32>,
+}
+
+/// What pruning may know of a partition without touching its bulk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Zone {
+    /// Rows, dead ones included.
+    pub rows: u32,
+    /// Rows with a vector.
+    pub vectors: u32,
+    /// Scopes with rows.
+    pub scopes: u32,
+    /// Smallest and largest event time, µs, both inclusive. Meaningless where `rows` is 0.
+    pub event_time_us: (i64, i64),
+    /// Smallest and largest commit seq, both inclusive. Meaningless where `rows` is 0.
+    pub commit_seq: (u64, u64),
+    /// Strongest source class column value.
+    pub source_class_max: u8,
+}
+
+/// Row count and summed lengths: a run's share of the BM25 population.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Population {
+    /// Rows, dead ones included.
+    pub rows: u64,
+    /// Sum of their exact lengths in counted tokens.
+    pub length_sum: u64,
+}
+
+/// One scope of a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScopeEntry {
+    /// The scope's key.
+    pub key: Vec<u8>,
+    /// Its rows, dead ones included.
+    pub population: Population,
+    /// Smallest and largest event time, µs, both inclusive.
+    pub event_time_us: (i64, i64),
+}
+
+/// The variable-width parts of a row that are read only for rows that are returned.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stored {
+    /// Full text.
+    pub text: String,
+    /// Short text.
+    pub summary: Option<String>,
+    /// Who said it.
+    pub speaker: Option<String>,
+    /// Where it comes from.
+    pub source: Option<String>,
+    /// JSON object, or empty.
+    pub attributes: String,
+}
+
+/// Order of a walk along a timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeOrder {
+    /// Ascending event time.
+    OldestFirst,
+    /// Descending event time.
+    NewestFirst,
+}
+
+/// One term's postings inside one run, rows ascending.
+pub trait Postings {
+    /// Rows of the run that hold the term, dead ones included: a rank difference, no scan.
+    fn count(&self) -> u32;
+
+    /// Appends the postings with row < `end` that were not yet read to `rows` and `freqs`.
+    ///
+    /// # Errors
+    /// Damage in the postings.
+    fn read_until(&mut self, end: u32, rows: &mut Vec<u32>, freqs: &mut Vec<u32>) -> Result<()>;
+
+    /// The term's frequency in `row`, 0 if it does not hold it. Rows must be asked in
+    /// ascending order; postings before `row` are skipped for good.
+    ///
+    /// # Errors
+    /// Damage in the postings.
+    fn freq_at(&mut self, row: u32) -> Result<u32>;
+}
+
+/// All terms of a partition, ascending by bytes, for a merge.
+pub trait TermStream {
+    /// Moves to the next term; `None` at the end.
+    ///
+    /// # Errors
+    /// Damage in the dictionary.
+    fn next_term(&mut self) -> Result<Option<&[u8]>>;
+
+    /// Replaces `rows` and `freqs` by the current term's postings over all rows, ascending.
+    ///
+    /// # Errors
+    /// Damage in the postings.
+    fn read_postings(&mut self, rows: &mut Vec<u32>, freqs: &mut Vec<u32>) -> Result<()>;
+}
+
+/// A set of rows with all their indexes: a memtable or a segment.
+///
+/// `row` arguments must be below [`Zone::rows`]; asking for another one is the caller's bug
+/// and panics or returns `Corrupt`, never another row's data.
+pub trait Partition: Send + Sync + std::fmt::Debug {
+    /// What pruning may know.
+    fn zone(&self) -> Zone;
+
+    /// The runs that hold the request's scopes, ascending by rows (segment) or scope
+    /// (memtable); empty where the partition has none of them. Rows with a commit seq above
+    /// `at_seq` are outside.
+    ///
+    /// # Errors
+    /// Damage in the scope directory.
+    fn select(&self, scopes: &ScopeRanges, at_seq: u64) -> Result<Vec<Run>>;
+
+    /// The run's share of the BM25 population, dead rows included.
+    ///
+    /// # Errors
+    /// Damage in the scope directory or the length column.
+    fn population(&self, run: &Run) -> Result<Population>;
+
+    /// Scopes with at least one row at or below `at_seq`, ascending by key.
+    ///
+    /// # Errors
+    /// Damage in the scope directory.
+    fn scopes(&self, at_seq: u64) -> Result<Vec<ScopeEntry>>;
+
+    /// Calls `visit` with every row of the run, ascending.
+    fn for_each_row(&self, run: &Run, visit: &mut dyn FnMut(u32));
+
+    /// Walks the run's rows with `from_us <= event time < to_us` along the timeline; rows of
+    /// one time come in any fixed order. Found by binary search, not by a scan.
+    ///
+    /// # Errors
+    /// Damage in timeline or columns.
+    fn walk_time(
+        &self,
+        run: &Run,
+        from_us: i64,
+        to_us: i64,
+        order: TimeOrder,
+        visit: &mut dyn FnMut(u32, i64) -> ControlFlow<()>,
+    ) -> Result<()>;
+
+    /// The postings of `term` inside the run; `None` where no row of the run holds it.
+    ///
+    /// # Errors
+    /// Damage in dictionary or postings.
+    fn postings<'a>(&'a self, term: &[u8], run: &Run) -> Result<Option<Box<dyn Postings + 'a>>>;
+
+    /// All terms with their postings, for a merge. A memtable must be sealed.
+    ///
+    /// # Errors
+    /// Damage in dictionary or postings.
+    fn terms<'a>(&'a self) -> Result<Box<dyn TermStream + 'a>>;
+
+    /// All fixed-width fields of a row.
+    ///
+    /// # Errors
+    /// Damage in the columns.
+    fn fields(&self, row: u32) -> Result<RowFields>;
+
+    /// Event time of a row, µs.
+    ///
+    /// # Errors
+    /// Damage in the column.
+    fn event_time_us(&self, row: u32) -> Result<i64>;
+
+    /// Exact length of a row in counted tokens.
+    ///
+    /// # Errors
+    /// Damage in the column.
+    fn length(&self, row: u32) -> Result<u32>;
+
+    /// Source class column value of a row; 0 = none.
+    ///
+    /// # Errors
+    /// Damage in the column.
+    fn source_class(&self, row: u32) -> Result<u8>;
+
+    /// Key of the row's scope.
+    ///
+    /// # Errors
+    /// Damage in the scope directory.
+    fn scope_key(&self, row: u32) -> Result<Cow<'_, [u8]>>;
+
+    /// Record id of a row.
+    ///
+    /// # Errors
+    /// Damage in the ids.
+    fn id(&self, row: u32) -> Result<Cow<'_, str>>;
+
+    /// Source id of a row.
+    ///
+    /// # Errors
+    /// Damage in the source ids.
+    fn source_id(&self, row: u32) -> Result<Option<Cow<'_, str>>>;
+
+    /// Tag names of a row, ascending.
+    ///
+    /// # Errors
+    /// Damage in the tags.
+    fn tags(&self, row: u32) -> Result<Vec<String>>;
+
+    /// Rows that carry exactly this tag; `None` where there are none. May hold rows of other
+    /// scopes and above the reader's seq: intersect with a run.
+    ///
+    /// # Errors
+    /// Damage in the tags.
+    fn tag_rows(&self, tag: &str) -> Result<Option<RoaringBitmap>>;
+
+    /// Rows without any tag. As [`Partition::tag_rows`].
+    ///
+    /// # Errors
+    /// Damage in the tags.
+    fn untagged_rows(&self) -> Result<RoaringBitmap>;
+
+    /// The newest row with this id in this scope whose commit seq is at most `at_seq`.
+    ///
+    /// # Errors
+    /// Damage in the id dictionary.
+    fn find(&self, scope_key: &[u8], id: &str, at_seq: u64) -> Result<Option<u32>>;
+
+    /// The row's vector in the stored format (see [`crate::VectorSpace`]); `None` where the
+    /// record has none.
+    ///
+    /// # Errors
+    /// Damage in the vectors.
+    fn vector(&self, row: u32) -> Result<Option<Cow<'_, [u8]>>>;
+
+    /// Text and the like. The only call that decompresses.
+    ///
+    /// # Errors
+    /// Damage in the text blocks.
+    fn stored(&self, row: u32) -> Result<Stored>;
+}

@@ -23,6 +23,7 @@
 pub mod analyze;
 mod deletes;
 mod error;
+pub mod format;
 pub mod limits;
 mod prepared;
 mod read;

@@ -1,0 +1,155 @@
+//! How are the bytes of a segment file laid out, and who checks them?
+//!
+//! ```text
+//!  0            64                                                         bytes - 48   bytes
+//!  +------------+-----------+-----------+ ... +-----------------+----------+------------+
+//!  | header 64  | section   | section   |     | checksum table  | footer   | trailer 48 |
+//!  +------------+-----------+-----------+ ... +-----------------+----------+------------+
+//!                each starts at a multiple of 64, zeros between
+//!                each is cut into blocks of 16 KiB, the last one short
+//! ```
+//!
+//! | field | width | range | verified by |
+//! |---|---|---|---|
+//! | header: magic, version, store id, file number | 64 with crc | exact | `header::read`, and the digest |
+//! | section bytes | up to file size | - | [`Section::get`], block by block, before first use |
+//! | checksum table: crc32 of every block, in section table order | 4 each | - | the digest |
+//! | footer: section table, identity of analyzer, vector space and counter, bucket, zone, lineage | up to 16 MiB | see `footer` | the digest, then `footer::decode` |
+//! | trailer: tail offset and lengths, digest, version, magic | 48 with crc | exact | `trailer::read` |
+//! | digest: xxh3-128 of header, checksum table and footer | 16 | - | the trailer, and whoever refers to the file |
+//!
+//! A block's crc32 starts from (store id, file number, section kind, block index), so a block
+//! that is intact but in the wrong place is damage too. Everything is little-endian.
+//!
+//! Readers ignore section kinds that they do not know; a missing section that they need is
+//! damage.
+
+mod section;
+mod sink;
+
+pub use section::{ReadMode, Section};
+pub use sink::{SectionSink, VecSink};
+
+pub(crate) use section::{FileIdentity, SectionPlace, Source};
+
+/// The only format version there is.
+pub const FORMAT_VERSION: u32 = 0;
+/// Unit of checksums inside a section, bytes.
+pub const BLOCK_BYTES: usize = 16 << 10;
+/// Sections start at multiples of this: a cache line.
+pub const SECTION_ALIGN: u64 = 64;
+/// Largest segment file, bytes.
+pub const FILE_BYTES_MAX: u64 = 1 << 40;
+
+const _: () = assert!((BLOCK_BYTES as u64).is_multiple_of(SECTION_ALIGN));
+
+/// What a section holds. Numbers are never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u16)]
+pub enum SectionKind {
+    /// Scope keys with their row ranges, length sums and time ranges.
+    Scopes = 1,
+    /// Rows by event time.
+    Timeline = 2,
+    /// Fixed-width columns.
+    Columns = 3,
+    /// Distinct source ids.
+    SourceIds = 4,
+    /// Record ids by row.
+    Ids = 5,
+    /// Rows by (scope, id, seq).
+    IdOrder = 6,
+    /// Split-block filter over (scope, id).
+    IdFilter = 7,
+    /// Term dictionary.
+    Terms = 8,
+    /// Postings of all terms.
+    Postings = 9,
+    /// Skip data of the postings; keeps a place for block bounds.
+    PostingsSkip = 10,
+    /// Tag dictionary.
+    Tags = 11,
+    /// Roaring sets by tag, and the untagged rows.
+    TagSets = 12,
+    /// Tag ordinals by row.
+    RowTags = 13,
+    /// Full-precision vectors.
+    Vectors = 14,
+    /// Which rows have a vector.
+    VectorRows = 15,
+    /// Quantised codes of the vectors. Reserved.
+    VectorCodes = 16,
+    /// Summaries in compressed blocks.
+    Distilled = 17,
+    /// Where the blocks of `Distilled` start.
+    DistilledIndex = 18,
+    /// Text, speaker, source and attributes in compressed blocks.
+    Detailed = 19,
+    /// Where the blocks of `Detailed` start.
+    DetailedIndex = 20,
+    /// Compression dictionary trained on this segment's rows.
+    TextDictionary = 21,
+    /// Bounds of posting blocks as (higher frequency, lower length) pairs. Reserved.
+    PostingsBounds = 22,
+}
+
+impl SectionKind {
+    /// Every kind, ascending.
+    pub const ALL: [Self; 22] = [
+        Self::Scopes,
+        Self::Timeline,
+        Self::Columns,
+        Self::SourceIds,
+        Self::Ids,
+        Self::IdOrder,
+        Self::IdFilter,
+        Self::Terms,
+        Self::Postings,
+        Self::PostingsSkip,
+        Self::Tags,
+        Self::TagSets,
+        Self::RowTags,
+        Self::Vectors,
+        Self::VectorRows,
+        Self::VectorCodes,
+        Self::Distilled,
+        Self::DistilledIndex,
+        Self::Detailed,
+        Self::DetailedIndex,
+        Self::TextDictionary,
+        Self::PostingsBounds,
+    ];
+
+    /// The name in errors and in `inspect`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scopes => "scopes",
+            Self::Timeline => "timeline",
+            Self::Columns => "columns",
+            Self::SourceIds => "source_ids",
+            Self::Ids => "ids",
+            Self::IdOrder => "id_order",
+            Self::IdFilter => "id_filter",
+            Self::Terms => "terms",
+            Self::Postings => "postings",
+            Self::PostingsSkip => "postings_skip",
+            Self::Tags => "tags",
+            Self::TagSets => "tag_sets",
+            Self::RowTags => "row_tags",
+            Self::Vectors => "vectors",
+            Self::VectorRows => "vector_rows",
+            Self::VectorCodes => "vector_codes",
+            Self::Distilled => "distilled",
+            Self::DistilledIndex => "distilled_index",
+            Self::Detailed => "detailed",
+            Self::DetailedIndex => "detailed_index",
+            Self::TextDictionary => "text_dictionary",
+            Self::PostingsBounds => "postings_bounds",
+        }
+    }
+
+    /// Reads the number on disk; unknown kinds are `None`.
+    pub fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u16 == number)
+    }
+}

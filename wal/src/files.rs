@@ -1,0 +1,492 @@
+//! Which files make up a log, what does each say of itself, and how is a new one born?
+//!
+//! A log is the files `<16 hex digits>.log` from a floor upwards, without gaps. Numbers rise
+//! for ever. A file begins with a header of 128 bytes, frames follow, zeros end it:
+//!
+//! ```text
+//! 0                128                                           preallocated
+//! | file header | frame | frame | ... | frame | 0 0 0 0 0 0 0 0 0 0 |
+//!        ^----------'  each frame names the digest before it
+//! ```
+//!
+//! | at | field | width | range | who verifies it |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | magic | 8 | `CHRONLOG` | [`FileHeader::decode`] |
+//! | 8 | format | 4 | 0 | `decode`: a newer one is refused untouched |
+//! | 12 | epoch | 4 | 1 ..< 2^24 | `decode`; recovery: never falls from file to file |
+//! | 16 | store id | 16 | | `decode`: a file of another store is named |
+//! | 32 | number | 8 | the file name's | `decode` |
+//! | 40 | first_seq | 8 | > base_seq | the scan: seq of the first data frame |
+//! | 48 | base_seq | 8 | | recovery: last seq before this file (0: none) |
+//! | 56 | durable_upto | 8 | >= base_seq | recovery: durable when the file got its name |
+//! | 64 | prev digest | 16 | | recovery: final digest of the file before |
+//! | 80 | cut file | 8 | 0 or number - 1 | `decode` |
+//! | 88 | cut offset | 8 | | recovery: the file before ends here, whatever follows |
+//! | 96 | cut digest | 16 | = prev digest | `decode` |
+//! | 112 | zero | 12 | 0 | `decode` |
+//! | 124 | crc32 | 4 | | `decode`; over bytes 0..124 |
+//!
+//! Birth: everything is written under a temporary name and synced; then the rename; then the
+//! directory sync; only then is it used. So a file with a final name has a whole header and
+//! whole copies, and a damaged header is damage. Unknown names are none of our business.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chronolith_vfs::{Env, VfsFile};
+use xxhash_rust::xxh3::xxh3_128;
+use zerocopy::byteorder::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::error::{Flaw, WalError};
+use crate::frame::{self, Digest, EPOCH_MAX, FrameHeader, Place};
+
+/// The log's format. 0: may still change before the first release.
+pub const FORMAT_NEWEST: u32 = 0;
+/// Bytes of a file header; the first frame begins here.
+pub(crate) const FILE_HEADER_LEN: usize = 128;
+/// No log file is longer: bounds every loop over a file's bytes.
+pub const FILE_BYTES_CAP: u64 = 4 << 30;
+/// Zeros are written in pieces of this size.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+const MAGIC: [u8; 8] = *b"CHRONLOG";
+const CRC_COVERS: usize = 124;
+const _: () = assert!(size_of::<RawHeader>() == FILE_HEADER_LEN);
+const _: () = assert!(FILE_HEADER_LEN.is_multiple_of(8) && CRC_COVERS + 4 == FILE_HEADER_LEN);
+
+/// A log file's number; rises for ever, never reused once its name was durable.
+pub type FileNumber = u64;
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RawHeader {
+    magic: [u8; 8],
+    format: U32,
+    epoch: U32,
+    store_id: [u8; 16],
+    number: U64,
+    first_seq: U64,
+    base_seq: U64,
+    durable_upto: U64,
+    prev: Digest,
+    cut_file: U64,
+    cut_offset: U64,
+    cut_digest: Digest,
+    zero: [u8; 12],
+    crc: U32,
+}
+
+/// Where the file before ends by decree: its bytes behind this are not part of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) file: FileNumber,
+    pub(crate) offset: u64,
+    pub(crate) digest: Digest,
+}
+
+/// What a log file says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileHeader {
+    pub(crate) epoch: u32,
+    pub(crate) store_id: [u8; 16],
+    pub(crate) number: FileNumber,
+    pub(crate) first_seq: u64,
+    pub(crate) base_seq: u64,
+    pub(crate) durable_upto: u64,
+    pub(crate) prev: Digest,
+    pub(crate) cut: Option<Cut>,
+}
+
+impl FileHeader {
+    pub(crate) fn encode(&self) -> [u8; FILE_HEADER_LEN] {
+        let cut = self.cut.unwrap_or(Cut {
+            file: 0,
+            offset: 0,
+            digest: [0; 16],
+        });
+        let mut raw = RawHeader {
+            magic: MAGIC,
+            format: FORMAT_NEWEST.into(),
+            epoch: self.epoch.into(),
+            store_id: self.store_id,
+            number: self.number.into(),
+            first_seq: self.first_seq.into(),
+            base_seq: self.base_seq.into(),
+            durable_upto: self.durable_upto.into(),
+            prev: self.prev,
+            cut_file: cut.file.into(),
+            cut_offset: cut.offset.into(),
+            cut_digest: cut.digest,
+            zero: [0; 12],
+            crc: 0.into(),
+        };
+        raw.crc = crc32fast::hash(&raw.as_bytes()[..CRC_COVERS]).into();
+        let mut out = [0; FILE_HEADER_LEN];
+        out.copy_from_slice(raw.as_bytes());
+        out
+    }
+
+    /// The start of the digest chain: the first frame names it as its predecessor.
+    pub(crate) fn digest(&self) -> Digest {
+        xxh3_128(&self.encode()).to_le_bytes()
+    }
+
+    pub(crate) fn name(&self) -> String {
+        log_name(self.number)
+    }
+
+    /// Reads the header of file `number` of store `store_id`.
+    pub(crate) fn decode(
+        bytes: &[u8; FILE_HEADER_LEN],
+        number: FileNumber,
+        store_id: &[u8; 16],
+    ) -> Result<Self, WalError> {
+        let damaged = || damaged_file(number, Flaw::FileHeader);
+        let raw = RawHeader::ref_from_bytes(bytes).map_err(|_| damaged())?;
+        if raw.magic != MAGIC {
+            return Err(damaged());
+        }
+        if raw.format.get() > FORMAT_NEWEST {
+            let (found, newest) = (raw.format.get(), FORMAT_NEWEST);
+            return Err(WalError::UnknownFormat {
+                file: log_name(number),
+                found,
+                newest,
+            });
+        }
+        if raw.crc.get() != crc32fast::hash(&bytes[..CRC_COVERS]) {
+            return Err(damaged());
+        }
+        if raw.store_id != *store_id {
+            let (found, expected) = (hex(&raw.store_id), hex(store_id));
+            return Err(WalError::WrongStore {
+                file: log_name(number),
+                found,
+                expected,
+            });
+        }
+        let cut = Cut {
+            file: raw.cut_file.get(),
+            offset: raw.cut_offset.get(),
+            digest: raw.cut_digest,
+        };
+        let header = Self {
+            epoch: raw.epoch.get(),
+            store_id: raw.store_id,
+            number: raw.number.get(),
+            first_seq: raw.first_seq.get(),
+            base_seq: raw.base_seq.get(),
+            durable_upto: raw.durable_upto.get(),
+            prev: raw.prev,
+            cut: (cut.file != 0).then_some(cut),
+        };
+        if header.is_sane(number) && raw.zero == [0; 12] {
+            Ok(header)
+        } else {
+            Err(damaged())
+        }
+    }
+
+    fn is_sane(&self, number: FileNumber) -> bool {
+        let cut_fits = self.cut.is_none_or(|cut| {
+            number.checked_sub(1) == Some(cut.file)
+                && cut.digest == self.prev
+                && cut.offset >= FILE_HEADER_LEN as u64
+        });
+        self.number == number
+            && (1..=EPOCH_MAX).contains(&self.epoch)
+            && self.first_seq > self.base_seq
+            && self.durable_upto >= self.base_seq
+            && cut_fits
+    }
+}
+
+/// One log file and the seqs in it, for whoever decides the floor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileSpan {
+    /// The file's number.
+    pub number: FileNumber,
+    /// First seq in the file (or the one it would get).
+    pub first_seq: u64,
+    /// Last seq in the file; below `first_seq` where it holds none.
+    pub last_seq: u64,
+    /// Bytes up to the end of its last frame.
+    pub bytes: u64,
+}
+
+impl FileSpan {
+    /// True where the file holds no seq.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.last_seq < self.first_seq
+    }
+}
+
+/// The name of log file `number`.
+#[must_use]
+pub fn log_name(number: FileNumber) -> String {
+    format!("{number:016x}.log")
+}
+
+/// The number in a log file's name; `None` for any other name.
+#[must_use]
+pub fn parse_log_name(name: &str) -> Option<FileNumber> {
+    let digits = name.strip_suffix(".log")?;
+    let is_ours = digits.len() == 16
+        && digits
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    if is_ours {
+        u64::from_str_radix(digits, 16).ok()
+    } else {
+        None
+    }
+}
+
+/// Numbers of all log files in `dir`, rising.
+///
+/// # Errors
+/// `Io` where the directory cannot be listed.
+pub fn list_logs(env: &Env, dir: &Path) -> Result<Vec<FileNumber>, WalError> {
+    let entries = env
+        .vfs
+        .list(dir)
+        .map_err(|e| WalError::io("list", dir, e))?;
+    let mut numbers: Vec<_> = entries
+        .iter()
+        .filter(|e| !e.is_dir)
+        .filter_map(|e| parse_log_name(&e.name))
+        .collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Removes half-born log files (`<16 hex digits>.log.tmp`) and nothing else; returns how
+/// many. For the writer's sweep after recovery.
+///
+/// # Errors
+/// `Io` where listing or removing fails.
+pub fn sweep_temps(env: &Env, dir: &Path) -> Result<usize, WalError> {
+    let entries = env
+        .vfs
+        .list(dir)
+        .map_err(|e| WalError::io("list", dir, e))?;
+    let mut removed = 0;
+    for entry in entries.iter().filter(|e| !e.is_dir) {
+        if entry
+            .name
+            .strip_suffix(".tmp")
+            .and_then(parse_log_name)
+            .is_some()
+        {
+            remove_if_there(env, &dir.join(&entry.name))?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes log files below `floor`; returns how many.
+pub(crate) fn remove_below(env: &Env, dir: &Path, floor: FileNumber) -> Result<usize, WalError> {
+    let numbers = list_logs(env, dir)?;
+    let below = numbers.partition_point(|&n| n < floor);
+    for &number in &numbers[..below] {
+        remove_if_there(env, &dir.join(log_name(number)))?;
+    }
+    Ok(below)
+}
+
+fn remove_if_there(env: &Env, path: &Path) -> Result<(), WalError> {
+    match env.vfs.remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(WalError::io("remove", path, e)),
+        _ => Ok(()),
+    }
+}
+
+/// Opens log file `number` for reading and decodes its header.
+pub(crate) fn open_log(
+    env: &Env,
+    dir: &Path,
+    number: FileNumber,
+    store_id: &[u8; 16],
+) -> Result<(Arc<dyn VfsFile>, FileHeader), WalError> {
+    let path = dir.join(log_name(number));
+    let file = match env.vfs.open_read(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Err(WalError::MissingFile {
+                file: log_name(number),
+            });
+        }
+        other => other.map_err(|e| WalError::io("open", &path, e))?,
+    };
+    let mut bytes = [0; FILE_HEADER_LEN];
+    match file.read_exact_at(&mut bytes, 0) {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+            return Err(damaged_file(number, Flaw::FileHeader));
+        }
+        Err(e) => return Err(WalError::io("read", &path, e)),
+    }
+    Ok((file, FileHeader::decode(&bytes, number, store_id)?))
+}
+
+fn damaged_file(number: FileNumber, flaw: Flaw) -> WalError {
+    // Which seqs the file held is not known without its header.
+    WalError::Corrupt {
+        file: log_name(number),
+        offset: 0,
+        first_seq: 0,
+        last_seq: u64::MAX,
+        flaw,
+    }
+}
+
+/// A log file that has no name yet: header and copies go in, then it is published.
+pub(crate) struct NewFile {
+    file: Arc<dyn VfsFile>,
+    temp: PathBuf,
+    path: PathBuf,
+    header: FileHeader,
+    scratch: Vec<u8>,
+    pub(crate) offset: u64,
+    pub(crate) chain: Digest,
+}
+
+impl NewFile {
+    /// Creates the temporary file and writes its header.
+    pub(crate) fn begin(env: &Env, dir: &Path, header: FileHeader) -> Result<Self, WalError> {
+        let path = dir.join(header.name());
+        let temp = dir.join(format!("{}.tmp", header.name()));
+        remove_if_there(env, &temp)?;
+        let file = env
+            .vfs
+            .create_new(&temp)
+            .map_err(|e| WalError::io("create", &temp, e))?;
+        file.write_all_at(&header.encode(), 0)
+            .map_err(|e| WalError::io("write", &temp, e))?;
+        let (offset, chain) = (FILE_HEADER_LEN as u64, header.digest());
+        Ok(Self {
+            file,
+            temp,
+            path,
+            header,
+            scratch: Vec::new(),
+            offset,
+            chain,
+        })
+    }
+
+    /// Copies a frame of an older file, with its seq, into this one.
+    pub(crate) fn copy(&mut self, source: &FrameHeader, body: &[u8]) -> Result<(), WalError> {
+        let header = FrameHeader {
+            durable_upto: self.header.base_seq.min(source.first_seq - 1),
+            epoch: self.header.epoch,
+            prev: self.chain,
+            ..*source
+        };
+        let place = Place {
+            store_id: &self.header.store_id,
+            offset: self.offset,
+        };
+        let digest = frame::encode(&mut self.scratch, &header, body, place);
+        self.file
+            .write_all_at(&self.scratch, self.offset)
+            .map_err(|e| WalError::io("write", &self.temp, e))?;
+        self.offset += self.scratch.len() as u64;
+        self.chain = digest;
+        Ok(())
+    }
+
+    /// Preallocates, syncs, renames, syncs the directory. Errors up to the sync leave the
+    /// log as it was; from the sync on they are `SyncFailed`: the outcome is unknown.
+    pub(crate) fn publish(
+        self,
+        env: &Env,
+        dir: &Path,
+        preallocate_bytes: u64,
+    ) -> Result<Arc<dyn VfsFile>, WalError> {
+        preallocate(&*self.file, self.offset, preallocate_bytes);
+        self.file
+            .sync_all()
+            .map_err(|e| WalError::sync_failed("sync", &self.temp, &e))?;
+        env.vfs
+            .rename(&self.temp, &self.path)
+            .map_err(|e| WalError::sync_failed("rename", &self.temp, &e))?;
+        env.vfs
+            .sync_dir(dir)
+            .map_err(|e| WalError::sync_failed("sync", dir, &e))?;
+        Ok(self.file)
+    }
+}
+
+/// Writes zeros behind `from`, so that later syncs need no new metadata. A failure is not
+/// one of the log: zeros are optional, and what was written of them is still zeros.
+pub(crate) fn preallocate(file: &dyn VfsFile, from: u64, bytes: u64) {
+    let end = from.saturating_add(bytes).min(FILE_BYTES_CAP);
+    let mut at = from;
+    while at < end {
+        let piece = usize::try_from(end - at).map_or(ZEROS.len(), |n| n.min(ZEROS.len()));
+        if file.write_all_at(&ZEROS[..piece], at).is_err() {
+            return;
+        }
+        at += piece as u64;
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut out, b| {
+        let _ = write!(out, "{b:02x}");
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_names_are_log_files() {
+        assert_eq!(parse_log_name(&log_name(0xabc)), Some(0xabc));
+        for name in [
+            "1.log",
+            "000000000000000A.log",
+            "0000000000000001.log.tmp",
+            "STATUS",
+            "+00000000000001f.log",
+        ] {
+            assert_eq!(parse_log_name(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_header_comes_back_and_no_flipped_bit_passes() {
+        let cut = Cut {
+            file: 6,
+            offset: 200,
+            digest: [9; 16],
+        };
+        let header = FileHeader {
+            epoch: 2,
+            store_id: [1; 16],
+            number: 7,
+            first_seq: 41,
+            base_seq: 40,
+            durable_upto: 44,
+            prev: [9; 16],
+            cut: Some(cut),
+        };
+        let bytes = header.encode();
+        assert_eq!(
+            FileHeader::decode(&bytes, 7, &[1; 16]).expect("whole"),
+            header
+        );
+        for bit in 0..FILE_HEADER_LEN * 8 {
+            let mut bad = bytes;
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(FileHeader::decode(&bad, 7, &[1; 16]).is_err(), "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! How does a validated log become one that can be written to?
+//!
+//! [`Recovered::start`] begins a *new* file: frames above the proven seq may live in the
+//! page cache only, so they are copied; the new header names the cut in the old file. The old file is
+//! not touched. Each step may be cut short by another crash: before the rename the new file
+//! does not exist and all repeats; after it the new file is whole, because it was synced
+//! first; the directory is synced before the rename too, so that a file of an earlier
+//! recovery cannot vanish under one that names it.
+
+use std::path::{Path, PathBuf};
+
+use chronolith_vfs::Env;
+
+use crate::error::WalError;
+use crate::files::{Cut, FileHeader, FileNumber, FileSpan, NewFile};
+use crate::frame::{EPOCH_MAX, first_seq_of};
+use crate::judge::{Part, RecoveryReport, judge};
+use crate::options::LogOptions;
+use crate::reader::{FileScan, Frame, Position};
+use crate::status::StatusFile;
+use crate::writer::{Log, Start};
+
+/// A validated log: read its frames, then start writing.
+#[derive(Debug)]
+pub struct Recovered {
+    env: Env,
+    dir: PathBuf,
+    opts: LogOptions,
+    parts: Vec<Part>,
+    report: RecoveryReport,
+    started: bool,
+}
+
+impl Log {
+    /// Validates every frame from `opts.floor_file` on and judges the end. Writes nothing.
+    ///
+    /// # Errors
+    /// `Corrupt`, `MissingFile`, `WrongStore`, `UnknownFormat`: see the module's rules.
+    /// `TornTail` under `strict_tail`. `Io`: a read error is never the end of the log.
+    pub fn recover(env: &Env, dir: &Path, opts: &LogOptions) -> Result<Recovered, WalError> {
+        opts.check()?;
+        let (parts, report) = judge(env, dir, opts)?;
+        Ok(Recovered {
+            env: env.clone(),
+            dir: dir.to_path_buf(),
+            opts: opts.clone(),
+            parts,
+            report,
+            started: false,
+        })
+    }
+}
+
+impl Recovered {
+    /// What was found.
+    #[must_use]
+    pub fn report(&self) -> &RecoveryReport {
+        &self.report
+    }
+
+    /// Number the next log file will get.
+    #[must_use]
+    pub fn next_file(&self) -> FileNumber {
+        self.newest().header.number + 1
+    }
+
+    /// All accepted frames from the floor on, in seq order, read one by one. Those at or
+    /// below `flushed_seq` are among them: the caller skips by seq.
+    #[must_use]
+    pub fn frames(&self) -> Frames<'_> {
+        Frames {
+            recovered: self,
+            next_part: 0,
+            scan: None,
+            failed: false,
+        }
+    }
+
+    /// Begins a new log file of `epoch` with copies of all accepted frames that are not
+    /// proven durable, and returns the writer. Frames may be read before or after this.
+    ///
+    /// # Errors
+    /// `BadEpoch`. `Io`: nothing was changed, call again. `SyncFailed`: the outcome is
+    /// unknown, recover again. `Poisoned` where this has been called with success before.
+    pub fn start(&mut self, epoch: u32) -> Result<Log, WalError> {
+        let highest = self.report.epoch_highest;
+        if epoch <= highest || epoch > EPOCH_MAX {
+            return Err(WalError::BadEpoch { epoch, highest });
+        }
+        if self.started {
+            return Err(WalError::Poisoned {
+                reason: "this recovery has started a log".into(),
+            });
+        }
+        let (env, dir) = (&self.env, &self.dir);
+        env.vfs
+            .sync_dir(dir)
+            .map_err(|e| WalError::sync_failed("sync", dir, &e))?;
+        let (mut scan, cut, first_copy) = self.find_cut()?;
+        let header = FileHeader {
+            epoch,
+            store_id: self.opts.store_id,
+            number: self.next_file(),
+            first_seq: first_copy.unwrap_or(first_seq_of(epoch)),
+            base_seq: cut.last_seq,
+            durable_upto: self.report.last_seq,
+            prev: cut.chain,
+            cut: Some(Cut {
+                file: scan.header.number,
+                offset: cut.offset,
+                digest: cut.chain,
+            }),
+        };
+        let mut new = NewFile::begin(env, dir, header)?;
+        let end = self.newest().end.offset;
+        while let Some(frame) = scan.next_before(end)? {
+            new.copy(&frame, scan.body()?)?;
+        }
+        let at = Position {
+            offset: new.offset,
+            chain: new.chain,
+            last_seq: self.report.last_seq,
+        };
+        // From here on the new file may exist: never twice from one recovery.
+        self.started = true;
+        let file = new.publish(&self.env, &self.dir, self.opts.preallocate_bytes)?;
+        let status = StatusFile::open(&self.env, &self.dir, self.opts.store_id)?;
+        let spans = self.spans(&cut, &header, &at);
+        Log::begin(
+            &self.env,
+            &self.dir,
+            &self.opts,
+            Start {
+                file,
+                header,
+                at,
+                spans,
+                status,
+            },
+        )
+    }
+
+    fn newest(&self) -> &Part {
+        self.parts.last().expect("a recovery has at least one file")
+    }
+
+    /// Stands the newest file's scan behind the last frame proven durable, and returns the
+    /// first seq behind it.
+    fn find_cut(&self) -> Result<(FileScan, Position, Option<u64>), WalError> {
+        let newest = self.newest();
+        let (env, dir) = (&self.env, &self.dir);
+        let mut scan = FileScan::open(env, dir, newest.header.number, &self.opts.store_id)?;
+        let mut cut = scan.at;
+        while let Some(frame) = scan.next_before(newest.end.offset)? {
+            if scan.at.last_seq > self.report.durable_upto {
+                scan.at = cut;
+                return Ok((scan, cut, Some(frame.first_seq)));
+            }
+            cut = scan.at;
+        }
+        // Nothing to copy; seals behind the last batch stay in front of the cut.
+        cut = scan.at;
+        Ok((scan, cut, None))
+    }
+
+    fn spans(&self, cut: &Position, header: &FileHeader, at: &Position) -> Vec<FileSpan> {
+        let span = |header: &FileHeader, end: &Position| FileSpan {
+            number: header.number,
+            first_seq: header.first_seq,
+            last_seq: end.last_seq,
+            bytes: end.offset,
+        };
+        let mut spans: Vec<_> = self.parts.iter().map(|p| span(&p.header, &p.end)).collect();
+        if let (Some(last), Some(part)) = (spans.last_mut(), self.parts.last()) {
+            *last = span(&part.header, cut);
+        }
+        spans.push(span(header, at));
+        spans
+    }
+}
+
+/// The accepted frames of a recovery, one file and one window in memory at a time.
+#[derive(Debug)]
+pub struct Frames<'a> {
+    recovered: &'a Recovered,
+    next_part: usize,
+    scan: Option<(FileScan, u64)>,
+    failed: bool,
+}
+
+impl Frames<'_> {
+    fn advance(&mut self) -> Result<Option<Frame>, WalError> {
+        loop {
+            if let Some((scan, end)) = &mut self.scan
+                && let Some(header) = scan.next_before(*end)?
+            {
+                let body = scan.body()?.to_vec();
+                return Ok(Some(Frame {
+                    first_seq: header.first_seq,
+                    ops: header.ops,
+                    body,
+                }));
+            }
+            let Some(part) = self.recovered.parts.get(self.next_part) else {
+                return Ok(None);
+            };
+            self.next_part += 1;
+            let (env, dir) = (&self.recovered.env, &self.recovered.dir);
+            let store_id = &self.recovered.opts.store_id;
+            let scan = FileScan::open(env, dir, part.header.number, store_id)?;
+            self.scan = Some((scan, part.end.offset));
+        }
+    }
+}
+
+impl Iterator for Frames<'_> {
+    type Item = Result<Frame, WalError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let item = self.advance().transpose();
+        self.failed = matches!(item, Some(Err(_)));
+        item
+    }
+}

@@ -1,0 +1,502 @@
+//! How does a batch get into the log, and when does a file get its successor?
+//!
+//! One mutex orders appends: it assigns seqs, writes the frame and moves on. Syncs run
+//! outside it (`sync`), so writers append while a sync runs. Lock order: append lock, then
+//! the group's; the group's leader holds neither while it syncs.
+//!
+//! A frame that cannot be written whole is cut off again and that cut is synced, so that a
+//! definite error never shows up later; only if this fails too is the log poisoned.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+
+use chronolith_vfs::{Env, VfsFile};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::error::WalError;
+use crate::files::{
+    self, FILE_HEADER_LEN, FileHeader, FileNumber, FileSpan, NewFile, list_logs, log_name,
+    preallocate,
+};
+use crate::frame::{
+    self, Digest, EPOCH_MAX, EPOCH_SHIFT, FrameHeader, Kind, Place, first_seq_of, frame_len,
+};
+use crate::options::LogOptions;
+use crate::reader::Position;
+use crate::status::{Status, StatusFile};
+use crate::sync::GroupSync;
+
+/// A scratch buffer larger than this is given back after its frame.
+const SCRATCH_KEPT_BYTES: usize = 1 << 20;
+/// Highest counter inside an epoch.
+const COUNTER_MAX: u64 = (1 << EPOCH_SHIFT) - 1;
+
+/// The seqs a batch got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// Seq of its first op.
+    pub first_seq: u64,
+    /// Seq of its last op: what to wait for.
+    pub last_seq: u64,
+}
+
+/// The writer of a log. Shared between threads; one per log directory at a time (the
+/// caller's lock file sees to that).
+#[derive(Debug)]
+pub struct Log {
+    env: Env,
+    dir: PathBuf,
+    opts: LogOptions,
+    epoch: u32,
+    tail: Mutex<Tail>,
+    group: GroupSync<Arc<dyn VfsFile>>,
+    status: Mutex<StatusFile>,
+}
+
+/// The end of the log: where the next frame goes.
+#[derive(Debug)]
+struct Tail {
+    number: FileNumber,
+    file: Arc<dyn VfsFile>,
+    /// Behind the last frame; a multiple of 8.
+    offset: u64,
+    chain: Digest,
+    /// Last seq written; of an earlier epoch until the first append.
+    last_seq: u64,
+    next_seq: u64,
+    /// Bytes of the file that are known to be written (frames, then zeros).
+    written_upto: u64,
+    /// True while the last frame is a seal, or the file's header says as much.
+    sealed: bool,
+    scratch: Vec<u8>,
+    /// All files from the floor on; the last one is the current one.
+    spans: Vec<FileSpan>,
+}
+
+/// What a log begins with.
+pub(crate) struct Start {
+    pub(crate) file: Arc<dyn VfsFile>,
+    pub(crate) header: FileHeader,
+    pub(crate) at: Position,
+    pub(crate) spans: Vec<FileSpan>,
+    pub(crate) status: StatusFile,
+}
+
+impl Log {
+    /// The first log of a new store. Files left by a creation that did not get as far as a
+    /// frame are passed over; `current_file` of the result is the floor to publish.
+    ///
+    /// # Errors
+    /// `LogExists` where a log with frames lies in `dir`; `BadEpoch`, `BadOption`; `Io` and
+    /// `SyncFailed` as for `append`.
+    pub fn create(env: &Env, dir: &Path, opts: &LogOptions, epoch: u32) -> Result<Self, WalError> {
+        opts.check()?;
+        if !(1..=EPOCH_MAX).contains(&epoch) {
+            return Err(WalError::BadEpoch { epoch, highest: 0 });
+        }
+        let numbers = list_logs(env, dir)?;
+        for &number in &numbers {
+            refuse_frames(env, dir, number)?;
+        }
+        let header = FileHeader {
+            epoch,
+            store_id: opts.store_id,
+            number: numbers.last().map_or(1, |n| n.saturating_add(1)),
+            first_seq: first_seq_of(epoch),
+            base_seq: 0,
+            durable_upto: 0,
+            prev: [0; 16],
+            cut: None,
+        };
+        let new = NewFile::begin(env, dir, header)?;
+        let at = Position {
+            offset: new.offset,
+            chain: new.chain,
+            last_seq: 0,
+        };
+        let file = new.publish(env, dir, opts.preallocate_bytes)?;
+        let status = StatusFile::open(env, dir, opts.store_id)?;
+        let span = FileSpan {
+            number: header.number,
+            first_seq: header.first_seq,
+            last_seq: 0,
+            bytes: at.offset,
+        };
+        Self::begin(
+            env,
+            dir,
+            opts,
+            Start {
+                file,
+                header,
+                at,
+                spans: vec![span],
+                status,
+            },
+        )
+    }
+
+    pub(crate) fn begin(
+        env: &Env,
+        dir: &Path,
+        opts: &LogOptions,
+        start: Start,
+    ) -> Result<Self, WalError> {
+        let Start {
+            file,
+            header,
+            at,
+            spans,
+            status,
+        } = start;
+        let group = GroupSync::new(Arc::clone(&file), at.last_seq);
+        let tail = Tail {
+            number: header.number,
+            file,
+            offset: at.offset,
+            chain: at.chain,
+            last_seq: at.last_seq,
+            next_seq: first_seq_of(header.epoch),
+            written_upto: at.offset + opts.preallocate_bytes,
+            sealed: true,
+            scratch: Vec::new(),
+            spans,
+        };
+        let log = Self {
+            env: env.clone(),
+            dir: dir.to_path_buf(),
+            opts: opts.clone(),
+            epoch: header.epoch,
+            tail: Mutex::new(tail),
+            group,
+            status: Mutex::new(status),
+        };
+        // Everything recovered is durable now, and will be visible.
+        log.write_status(at.last_seq)?;
+        Ok(log)
+    }
+
+    /// Appends one batch of `ops` ops and assigns their seqs. The frame is written, not
+    /// synced: `Durability::Buffered`. Call `sync_upto` for `Synced`.
+    ///
+    /// # Errors
+    /// `BodyTooLarge`, `EmptyBatch`, `SeqExhausted`: nothing was written. `AppendFailed`,
+    /// `Io`: it never will appear; later appends may succeed. `Poisoned`, `SyncFailed`:
+    /// reopen.
+    pub fn append(&self, body: &[u8], ops: u32) -> Result<Appended, WalError> {
+        if body.len() > self.opts.body_bytes_max {
+            let (len, len_max) = (body.len(), self.opts.body_bytes_max);
+            return Err(WalError::BodyTooLarge { len, len_max });
+        }
+        if ops == 0 {
+            return Err(WalError::EmptyBatch);
+        }
+        let mut tail = self.lock_tail();
+        self.group.check()?;
+        let first_seq = tail.next_seq;
+        let last_seq = last_seq_of(first_seq, ops)?;
+        let has_frames = tail.offset > FILE_HEADER_LEN as u64;
+        if has_frames && tail.offset + frame_len(body.len()) > self.opts.file_bytes_max {
+            self.rotate_tail(&mut tail)?;
+        }
+        self.write_frame(&mut tail, Kind::Data, body, ops)?;
+        tail.last_seq = last_seq;
+        tail.next_seq = last_seq + 1;
+        if let Some(span) = tail.spans.last_mut() {
+            span.last_seq = last_seq;
+        }
+        self.group.note_append(last_seq);
+        Ok(Appended {
+            first_seq,
+            last_seq,
+        })
+    }
+
+    /// Returns once all seqs up to `seq` are durable, joining a group's sync where one runs.
+    /// Seqs above the last appended one are taken as that one.
+    ///
+    /// # Errors
+    /// `SyncFailed` where the sync this call waited for failed, `Poisoned` where an earlier
+    /// one did: the outcome is unknown, and stays so until a reopen.
+    pub fn sync_upto(&self, seq: u64) -> Result<(), WalError> {
+        let seq = seq.min(self.last_seq());
+        self.wait_durable(seq)
+    }
+
+    fn wait_durable(&self, seq: u64) -> Result<(), WalError> {
+        let gather = || {
+            if !self.opts.leader_wait.is_zero() {
+                self.env.clock.sleep(self.opts.leader_wait);
+            }
+        };
+        self.group.sync_upto(seq, gather, |file| file.sync_data())
+    }
+
+    /// Last seq a finished sync covers.
+    #[must_use]
+    pub fn durable_upto(&self) -> u64 {
+        self.group.durable_upto()
+    }
+
+    /// `Poisoned` once a sync has failed.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn check(&self) -> Result<(), WalError> {
+        self.group.check()
+    }
+
+    /// Tells other processes (and the next recovery) what is acknowledged and durable.
+    /// Written, never synced, never backwards. Call it before an acknowledgement returns.
+    ///
+    /// # Errors
+    /// `Io`: the log itself is not affected.
+    pub fn write_status(&self, acked_upto: u64) -> Result<(), WalError> {
+        let durable_upto = self.group.durable_upto();
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        status.write(Status {
+            epoch: self.epoch,
+            acked_upto,
+            durable_upto,
+        })
+    }
+
+    /// Syncs, then appends and syncs a seal frame: proof for the next recovery that all
+    /// before it was durable. For idle moments and the close; does nothing on a sealed log.
+    ///
+    /// # Errors
+    /// As `append` and `sync_upto`.
+    pub fn seal(&self) -> Result<(), WalError> {
+        let mut tail = self.lock_tail();
+        self.group.check()?;
+        if tail.sealed {
+            return Ok(());
+        }
+        self.wait_durable(tail.last_seq)?;
+        self.write_frame(&mut tail, Kind::Seal, &[], 0)?;
+        self.group.sync_now(|file| file.sync_data())
+    }
+
+    /// Syncs the current file and begins the next one; does nothing where it has no frames.
+    /// Returns the current file's number.
+    ///
+    /// # Errors
+    /// `Io`: the old file goes on, retry later. `SyncFailed`, `Poisoned`: reopen.
+    pub fn rotate(&self) -> Result<FileNumber, WalError> {
+        let mut tail = self.lock_tail();
+        self.group.check()?;
+        if tail.offset > FILE_HEADER_LEN as u64 {
+            self.rotate_tail(&mut tail)?;
+        }
+        Ok(tail.number)
+    }
+
+    /// The seq the next op will get.
+    #[must_use]
+    pub fn next_seq(&self) -> u64 {
+        self.lock_tail().next_seq
+    }
+
+    /// The last seq appended or recovered; 0 for none.
+    #[must_use]
+    pub fn last_seq(&self) -> u64 {
+        self.lock_tail().last_seq
+    }
+
+    /// This writer's epoch.
+    #[must_use]
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Number of the file that appends go to.
+    #[must_use]
+    pub fn current_file(&self) -> FileNumber {
+        self.lock_tail().number
+    }
+
+    /// Bytes of all files from the floor on, up to the end of their frames.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.lock_tail().spans.iter().map(|s| s.bytes).sum()
+    }
+
+    /// All files from the floor on with their seqs, oldest first.
+    #[must_use]
+    pub fn files(&self) -> Vec<FileSpan> {
+        self.lock_tail().spans.clone()
+    }
+
+    /// The file that holds `seq`.
+    #[must_use]
+    pub fn file_of(&self, seq: u64) -> Option<FileNumber> {
+        let tail = self.lock_tail();
+        tail.spans
+            .iter()
+            .find(|s| s.first_seq <= seq && seq <= s.last_seq)
+            .map(|s| s.number)
+    }
+
+    /// The oldest file that holds a seq above `flushed_seq`; the current one if none does.
+    #[must_use]
+    pub fn floor_for(&self, flushed_seq: u64) -> FileNumber {
+        let tail = self.lock_tail();
+        let needed = tail
+            .spans
+            .iter()
+            .find(|s| !s.is_empty() && s.last_seq > flushed_seq);
+        needed.map_or(tail.number, |s| s.number)
+    }
+
+    /// Removes the files below `floor`, never the current one; returns how many. Only after
+    /// the manifest that names the floor is durable. A removal that a crash undoes is
+    /// harmless and repeated by the next call.
+    ///
+    /// # Errors
+    /// `Io`: files not yet removed stay until the next call.
+    pub fn remove_below(&self, floor: FileNumber) -> Result<usize, WalError> {
+        let floor = {
+            let mut tail = self.lock_tail();
+            let floor = floor.min(tail.number);
+            tail.spans.retain(|s| s.number >= floor);
+            floor
+        };
+        files::remove_below(&self.env, &self.dir, floor)
+    }
+
+    fn lock_tail(&self) -> MutexGuard<'_, Tail> {
+        // A panic inside leaves the tail behind the last whole frame: fields move after the
+        // write they describe.
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_frame(
+        &self,
+        tail: &mut Tail,
+        kind: Kind,
+        body: &[u8],
+        ops: u32,
+    ) -> Result<(), WalError> {
+        let header = FrameHeader {
+            kind,
+            body_len: u32::try_from(body.len()).expect("bodies are capped at 16 MiB"),
+            ops,
+            first_seq: tail.next_seq,
+            durable_upto: self.group.durable_upto(),
+            epoch: self.epoch,
+            prev: tail.chain,
+        };
+        let place = Place {
+            store_id: &self.opts.store_id,
+            offset: tail.offset,
+        };
+        let digest = frame::encode(&mut tail.scratch, &header, body, place);
+        if let Err(e) = tail.file.write_all_at(&tail.scratch, tail.offset) {
+            return Err(self.cut_back(tail, e));
+        }
+        tail.offset += tail.scratch.len() as u64;
+        tail.chain = digest;
+        tail.sealed = kind == Kind::Seal;
+        if tail.offset > tail.written_upto {
+            preallocate(&*tail.file, tail.offset, self.opts.preallocate_bytes);
+            tail.written_upto = tail.offset + self.opts.preallocate_bytes;
+        }
+        if let Some(span) = tail.spans.last_mut() {
+            span.bytes = tail.offset;
+        }
+        if tail.scratch.capacity() > SCRATCH_KEPT_BYTES {
+            tail.scratch = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Removes what a failed append may have left, for good. Without the sync a power cut
+    /// could bring a frame back whose caller was told that it failed.
+    fn cut_back(&self, tail: &mut Tail, source: io::Error) -> WalError {
+        let cut = tail
+            .file
+            .set_len(tail.offset)
+            .and_then(|()| tail.file.sync_data());
+        if let Err(e) = cut {
+            let reason = format!("cutting {} back after {source}: {e}", log_name(tail.number));
+            self.group.poison(reason.clone());
+            return WalError::SyncFailed { reason };
+        }
+        tail.written_upto = tail.offset;
+        WalError::AppendFailed {
+            file: log_name(tail.number),
+            offset: tail.offset,
+            source,
+        }
+    }
+
+    fn rotate_tail(&self, tail: &mut Tail) -> Result<(), WalError> {
+        self.wait_durable(tail.last_seq)?;
+        let header = FileHeader {
+            epoch: self.epoch,
+            store_id: self.opts.store_id,
+            number: tail.number + 1,
+            first_seq: tail.next_seq,
+            base_seq: tail.last_seq,
+            durable_upto: tail.last_seq,
+            prev: tail.chain,
+            cut: None,
+        };
+        let new = NewFile::begin(&self.env, &self.dir, header)?;
+        let (offset, chain) = (new.offset, new.chain);
+        let file = match new.publish(&self.env, &self.dir, self.opts.preallocate_bytes) {
+            Ok(file) => file,
+            Err(e) => {
+                // The successor may exist; one more frame in the old file would contradict it.
+                self.group.poison(e.to_string());
+                return Err(e);
+            }
+        };
+        self.group.switch_file(Arc::clone(&file));
+        tail.number = header.number;
+        tail.file = file;
+        tail.offset = offset;
+        tail.chain = chain;
+        tail.written_upto = offset + self.opts.preallocate_bytes;
+        tail.sealed = true;
+        tail.spans.push(FileSpan {
+            number: header.number,
+            first_seq: header.first_seq,
+            last_seq: header.base_seq,
+            bytes: offset,
+        });
+        Ok(())
+    }
+}
+
+/// The last of `ops` seqs from `first_seq` on; the epoch's very last one is never given, so
+/// that a next seq always exists.
+fn last_seq_of(first_seq: u64, ops: u32) -> Result<u64, WalError> {
+    let counter = (first_seq & COUNTER_MAX) + u64::from(ops) - 1;
+    if counter >= COUNTER_MAX {
+        return Err(WalError::SeqExhausted);
+    }
+    Ok(first_seq + u64::from(ops) - 1)
+}
+
+/// Errors unless file `number` has a header and zeros only: a creation cut short.
+fn refuse_frames(env: &Env, dir: &Path, number: FileNumber) -> Result<(), WalError> {
+    let path = dir.join(log_name(number));
+    let read = |e| WalError::io("read", &path, e);
+    let file = env.vfs.open_read(&path).map_err(read)?;
+    let len = file.len().map_err(read)?;
+    let mut buf = vec![0; 64 << 10];
+    let mut at = FILE_HEADER_LEN as u64;
+    while at < len {
+        let n = usize::try_from(len - at).map_or(buf.len(), |n| n.min(buf.len()));
+        file.read_exact_at(&mut buf[..n], at).map_err(read)?;
+        if buf[..n].iter().any(|&b| b != 0) {
+            return Err(WalError::LogExists {
+                file: log_name(number),
+            });
+        }
+        at += n as u64;
+    }
+    Ok(())
+}

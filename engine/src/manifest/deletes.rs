@@ -1,0 +1,171 @@
+//! Which rows of a segment died? The payload of a delete-set side file.
+//!
+//! ```text
+//! offset  width  field            range
+//! 0       4      row              ascends strictly
+//! 4       1      kind             1 deleted, 2 superseded, 3 archived
+//! 5       3      zero
+//! 8       8      seq
+//! 16      8      valid_to, µs     signed
+//! ```
+//!
+//! 24 bytes an entry, one after the other, until the payload ends.
+
+use std::path::Path;
+
+use chronolith_vfs::Vfs;
+use zerocopy::byteorder::little_endian::{I64, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::error::SideFileError;
+use super::format::At;
+use super::model::{SideFile, StoreId};
+use super::side_file::{HEADER_BYTES, SideFileKind, read_side_file, write_side_file};
+
+/// Most entries of one delete set; a segment with more dead rows is compacted first.
+pub const DELETE_ENTRIES_MAX: usize = 1 << 24;
+/// Lowest and highest kind of death.
+const KINDS: std::ops::RangeInclusive<u8> = 1..=3;
+const ENTRY_BYTES: usize = 24;
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Raw {
+    row: U32,
+    kind: u8,
+    zero: [u8; 3],
+    seq: U64,
+    valid_to_us: I64,
+}
+const _: () = assert!(size_of::<Raw>() == ENTRY_BYTES);
+const _: () = assert!(
+    (DELETE_ENTRIES_MAX * ENTRY_BYTES + 128) as u64 <= super::side_file::SIDE_FILE_BYTES_MAX
+);
+
+/// One dead row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeadRow {
+    /// The row.
+    pub row: u32,
+    /// Commit seq of the operation that killed it.
+    pub seq: u64,
+    /// Why: 1 deleted, 2 superseded, 3 archived.
+    pub kind: u8,
+    /// End of the row's validity, µs.
+    pub valid_to_us: i64,
+}
+
+/// Writes a delete set. See [`write_side_file`].
+///
+/// # Errors
+/// `Refused` where rows do not ascend, a kind is unknown or there are too many; else as
+/// [`write_side_file`].
+pub fn write_deletes(
+    vfs: &dyn Vfs,
+    store: &Path,
+    file_number: u64,
+    store_id: &StoreId,
+    dead: &[DeadRow],
+) -> Result<SideFile, SideFileError> {
+    let payload = encode(dead)?;
+    write_side_file(
+        vfs,
+        store,
+        file_number,
+        SideFileKind::Deletes,
+        store_id,
+        dead.len() as u64,
+        &payload,
+    )
+}
+
+/// Reads a delete set of a segment with `rows` rows.
+///
+/// # Errors
+/// As [`read_side_file`]; `Damaged` also for an entry out of range.
+pub fn read_deletes(
+    vfs: &dyn Vfs,
+    store: &Path,
+    store_id: &StoreId,
+    reference: &SideFile,
+    rows: u32,
+) -> Result<Vec<DeadRow>, SideFileError> {
+    let payload = read_side_file(vfs, store, SideFileKind::Deletes, store_id, reference)?;
+    let file = SideFileKind::Deletes.name(reference.file_number).shown();
+    decode(At { file: &file }, &payload, reference.entries, rows)
+}
+
+pub(super) fn encode(dead: &[DeadRow]) -> Result<Vec<u8>, SideFileError> {
+    let refuse = |message: String| Err(SideFileError::Refused { message });
+    if dead.len() > DELETE_ENTRIES_MAX {
+        return refuse(format!(
+            "{} dead rows, at most {DELETE_ENTRIES_MAX}; compact the segment",
+            dead.len()
+        ));
+    }
+    if !dead.is_sorted_by(|a, b| a.row < b.row) {
+        return refuse("rows of a delete set must ascend".to_owned());
+    }
+    let mut payload = Vec::with_capacity(dead.len() * ENTRY_BYTES);
+    for entry in dead {
+        if !KINDS.contains(&entry.kind) {
+            return refuse(format!(
+                "row {}: unknown kind of death {}",
+                entry.row, entry.kind
+            ));
+        }
+        let raw = Raw {
+            row: U32::new(entry.row),
+            kind: entry.kind,
+            zero: [0; 3],
+            seq: U64::new(entry.seq),
+            valid_to_us: I64::new(entry.valid_to_us),
+        };
+        payload.extend_from_slice(raw.as_bytes());
+    }
+    Ok(payload)
+}
+
+fn decode(
+    at: At<'_>,
+    payload: &[u8],
+    entries: u64,
+    rows: u32,
+) -> Result<Vec<DeadRow>, SideFileError> {
+    let damaged = |index: usize, message: &str| {
+        let offset = (HEADER_BYTES + index * ENTRY_BYTES) as u64;
+        SideFileError::Damaged(at.finding("deletes", offset, message))
+    };
+    let raws = <[Raw]>::ref_from_bytes(payload)
+        .map_err(|_| damaged(0, "not a whole number of entries"))?;
+    if raws.len() as u64 != entries || raws.len() > DELETE_ENTRIES_MAX {
+        return Err(damaged(
+            0,
+            &format!("{} entries, the manifest says {entries}", raws.len()),
+        ));
+    }
+    let mut dead: Vec<DeadRow> = Vec::with_capacity(raws.len());
+    for (index, raw) in raws.iter().enumerate() {
+        let row = raw.row.get();
+        if row >= rows || dead.last().is_some_and(|last| last.row >= row) {
+            return Err(damaged(
+                index,
+                &format!("row {row} out of order, or not below {rows}"),
+            ));
+        }
+        if !KINDS.contains(&raw.kind) || raw.zero != [0; 3] {
+            return Err(damaged(
+                index,
+                &format!("unknown kind of death {}", raw.kind),
+            ));
+        }
+        let (seq, valid_to_us) = (raw.seq.get(), raw.valid_to_us.get());
+        dead.push(DeadRow {
+            row,
+            seq,
+            kind: raw.kind,
+            valid_to_us,
+        });
+    }
+    Ok(dead)
+}

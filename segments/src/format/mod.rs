@@ -11,11 +11,11 @@
 //!
 //! | field | width | range | verified by |
 //! |---|---|---|---|
-//! | header: magic, version, store id, file number | 64 with crc | exact | `header::read`, and the digest |
+//! | header: magic, version, store id, file number | 64 with crc | exact | `frame::read_header`, and the digest |
 //! | section bytes | up to file size | - | [`Section::get`], block by block, before first use |
 //! | checksum table: crc32 of every block, in section table order | 4 each | - | the digest |
-//! | footer: section table, identity of analyzer, vector space and counter, bucket, zone, lineage | up to 16 MiB | see `footer` | the digest, then `footer::decode` |
-//! | trailer: tail offset and lengths, digest, version, magic | 48 with crc | exact | `trailer::read` |
+//! | footer: section table, identity of analyzer, vector space and counter, bucket, zone, lineage | up to 16 MiB | see `footer` | the digest, then `Footer::decode` |
+//! | trailer: tail offset and lengths, digest, version, magic | 48 with crc | exact | `Trailer::read` |
 //! | digest: xxh3-128 of header, checksum table and footer | 16 | - | the trailer, and whoever refers to the file |
 //!
 //! A block's crc32 starts from (store id, file number, section kind, block index), so a block
@@ -24,12 +24,17 @@
 //! Readers ignore section kinds that they do not know; a missing section that they need is
 //! damage.
 
+pub(crate) mod bytes;
+mod footer;
+pub(crate) mod frame;
 mod section;
 mod sink;
 
+pub use footer::{Bucket, Counts};
 pub use section::{ReadMode, Section};
 pub use sink::{SectionSink, VecSink};
 
+pub(crate) use footer::{FOOTER_BYTES_MAX, Footer, LINEAGE_MAX, SectionEntry};
 pub(crate) use section::{FileIdentity, SectionPlace, Source};
 
 /// The only format version there is.

@@ -1,0 +1,311 @@
+//! How are whole numbers kept in few bits, each at a place that is computed and not searched?
+//!
+//! A value is `min + raw * step`; `raw` takes `width` bits. `u64::MAX` ("open", "never",
+//! "none") may stand for itself as the one raw value after the largest, so that it does not
+//! widen the others. Equal values take no bits at all.
+//!
+//! | field | width | range | verified by |
+//! |---|---|---|---|
+//! | width | u8 | 0 to 56, or 64: a value never spans more than 8 bytes | [`Packed::open`] |
+//! | has top, zero | u8, u16 | 0 or 1 | [`Packed::open`] |
+//! | count | u32 | up to 2^30 + 1; the bits end inside the section | [`Packed::open`] |
+//! | min, step, top raw | u64 each | sums checked at every read | [`Packed::get`] |
+//! | bits, lowest first, then 8 zero bytes | ceil(count * width / 8) + 8 | - | - |
+
+use crate::error::SegmentError;
+use crate::format::bytes::{Put, Take};
+use crate::format::{Section, SectionSink};
+use crate::limits::ROWS_MAX;
+
+type Result<T> = std::result::Result<T, SegmentError>;
+
+const HEADER_BYTES: usize = 32;
+const _: () = assert!(HEADER_BYTES == 1 + 1 + 2 + 4 + 8 + 8 + 8);
+/// Zero bytes after the bits: the last value is read with one load of eight bytes.
+const PAD_BYTES: u64 = 8;
+/// Widest value that one load of eight bytes holds at any bit of its first byte.
+const WIDTH_ANY_MAX: u8 = 56;
+
+/// Writes a column.
+///
+/// # Errors
+/// The sink's.
+pub(crate) fn write_packed(sink: &mut dyn SectionSink, values: &[u64]) -> Result<()> {
+    let shape = Shape::of(values);
+    let mut out = Vec::with_capacity(1 << 16);
+    out.put_u8(shape.width);
+    out.put_u8(u8::from(shape.top.is_some()));
+    out.put_u16(0);
+    let count = u32::try_from(values.len()).map_err(|_| SegmentError::Limit("2^32 values in a column".into()))?;
+    out.put_u32(count);
+    out.put_u64(shape.min);
+    out.put_u64(shape.step);
+    out.put_u64(shape.top.unwrap_or(0));
+    debug_assert_eq!(out.len(), HEADER_BYTES);
+    if shape.width > 0 {
+        pack(sink, &mut out, values, &shape)?;
+        out.put_u64(0);
+    }
+    sink.write(&out)
+}
+
+fn pack(sink: &mut dyn SectionSink, out: &mut Vec<u8>, values: &[u64], shape: &Shape) -> Result<()> {
+    let (mut held, mut held_bits) = (0_u128, 0_u32);
+    for value in values {
+        held |= u128::from(shape.raw(*value)) << held_bits;
+        held_bits += u32::from(shape.width);
+        while held_bits >= 8 {
+            out.put_u8(held.to_le_bytes()[0]);
+            held >>= 8;
+            held_bits -= 8;
+        }
+        if out.len() >= 1 << 16 {
+            sink.write(out)?;
+            out.clear();
+        }
+    }
+    if held_bits > 0 {
+        out.put_u8(held.to_le_bytes()[0]);
+    }
+    Ok(())
+}
+
+/// What all values of a column have in common.
+#[derive(Debug)]
+struct Shape {
+    min: u64,
+    step: u64,
+    top: Option<u64>,
+    width: u8,
+}
+
+impl Shape {
+    fn of(values: &[u64]) -> Self {
+        let finite = || values.iter().copied().filter(|value| *value != u64::MAX);
+        let has_top = values.contains(&u64::MAX);
+        let Some(min) = finite().min() else {
+            // Only tops, or nothing: a constant.
+            return Self { min: if has_top { u64::MAX } else { 0 }, step: 1, top: None, width: 0 };
+        };
+        let step = finite().fold(0, |step, value| gcd(step, value - min)).max(1);
+        let raw_max = finite().max().map_or(0, |max| (max - min) / step);
+        let top = if has_top { raw_max.checked_add(1) } else { None };
+        // Without room for a top the column is 64 bits wide and holds it as it is.
+        if has_top && top.is_none() {
+            return Self { min: 0, step: 1, top: None, width: 64 };
+        }
+        let bits = u64::BITS - top.unwrap_or(raw_max).leading_zeros();
+        let width = u8::try_from(bits).expect("64 bits at most");
+        Self { min, step, top, width: if width > WIDTH_ANY_MAX { 64 } else { width } }
+    }
+
+    fn raw(&self, value: u64) -> u64 {
+        match self.top {
+            Some(top) if value == u64::MAX => top,
+            _ => (value - self.min) / self.step,
+        }
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// A column as its readers see it.
+#[derive(Debug, Clone)]
+pub(crate) struct Packed {
+    section: Section,
+    bits_at: u64,
+    count: u32,
+    width: u8,
+    min: u64,
+    step: u64,
+    top: Option<u64>,
+}
+
+impl Packed {
+    /// Opens the column at `at`; also gives the offset behind it.
+    ///
+    /// # Errors
+    /// `Corrupt` where a field is out of its range or the bits leave the section.
+    pub(crate) fn open(section: &Section, at: u64) -> Result<(Self, u64)> {
+        let header = section.get(at, HEADER_BYTES)?;
+        let mut take = Take::new(section, at, &header);
+        let (width, has_top) = (take.u8()?, take.u8()?);
+        take.u16()?;
+        let count = take.u32()?;
+        let (min, step, top) = (take.u64()?, take.u64()?, take.u64()?);
+        if (width > WIDTH_ANY_MAX && width != 64) || has_top > 1 || count > ROWS_MAX + 1 {
+            return Err(section.corrupt(at, format!("column of width {width}, top {has_top}, count {count}")));
+        }
+        let bits_at = at + HEADER_BYTES as u64;
+        let bits = u64::from(count) * u64::from(width);
+        let bytes = if width == 0 { 0 } else { bits.div_ceil(8) + PAD_BYTES };
+        let end = bits_at + bytes;
+        if end > section.len() {
+            return Err(section.corrupt(at, format!("column ends at {end} of {}", section.len())));
+        }
+        let top = (has_top == 1).then_some(top);
+        Ok((Self { section: section.clone(), bits_at, count, width, min, step, top }, end))
+    }
+
+    /// Opens the only column of a section, which must have `count` values.
+    ///
+    /// # Errors
+    /// As [`Packed::open`].
+    pub(crate) fn open_counted(section: &Section, at: u64, count: u32) -> Result<(Self, u64)> {
+        let (column, end) = Self::open(section, at)?;
+        if column.count != count {
+            return Err(section.corrupt(at, format!("column of {} values, expected {count}", column.count)));
+        }
+        Ok((column, end))
+    }
+
+    /// Values.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The value at `at`.
+    ///
+    /// # Errors
+    /// `Corrupt` where `at` is outside, a checksum fails or the value overflows.
+    pub(crate) fn get(&self, at: u32) -> Result<u64> {
+        if at >= self.count {
+            let message = format!("value {at} asked for in a column of {}", self.count);
+            return Err(self.section.corrupt(self.bits_at, message));
+        }
+        if self.width == 0 {
+            return Ok(self.min);
+        }
+        let bit = u64::from(at) * u64::from(self.width);
+        let bytes = self.section.get(self.bits_at + bit / 8, 8)?;
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes);
+        let raw = (u64::from_le_bytes(word) >> (bit % 8)) & (u64::MAX >> (64 - u32::from(self.width)));
+        if self.top == Some(raw) {
+            return Ok(u64::MAX);
+        }
+        raw.checked_mul(self.step).and_then(|offset| self.min.checked_add(offset)).ok_or_else(|| {
+            self.section.corrupt(self.bits_at + bit / 8, format!("value {at} overflows"))
+        })
+    }
+
+    /// The value at `at`, at most u32.
+    ///
+    /// # Errors
+    /// As [`Packed::get`].
+    pub(crate) fn get_u32(&self, at: u32) -> Result<u32> {
+        let value = self.get(at)?;
+        u32::try_from(value)
+            .map_err(|_| self.section.corrupt(self.bits_at, format!("value {at} is {value}, more than 32 bits")))
+    }
+
+    /// Damage in this column.
+    pub(crate) fn corrupt(&self, message: impl Into<String>) -> SegmentError {
+        self.section.corrupt(self.bits_at, message)
+    }
+
+    /// First position in `range` whose value does not satisfy `before`; values for which it
+    /// holds come first.
+    ///
+    /// # Errors
+    /// As [`Packed::get`].
+    pub(crate) fn partition_point(
+        &self,
+        range: std::ops::Range<u32>,
+        mut before: impl FnMut(u64) -> bool,
+    ) -> Result<u32> {
+        partition_point(range, |at| self.get(at).map(&mut before))
+    }
+}
+
+/// First position in `range` for which `before` is false; it must hold for a prefix.
+///
+/// # Errors
+/// Those of `before`.
+pub(crate) fn partition_point(
+    range: std::ops::Range<u32>,
+    mut before: impl FnMut(u32) -> Result<bool>,
+) -> Result<u32> {
+    let (mut low, mut high) = (range.start, range.end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::format::VecSink;
+
+    fn round_trip(values: &[u64]) -> usize {
+        let mut sink = VecSink::default();
+        sink.write(&[1, 2, 3]).expect("memory");
+        write_packed(&mut sink, values).expect("memory");
+        let bytes = sink.bytes.len() - 3;
+        let section = Section::in_memory("columns", sink.bytes);
+        let count = u32::try_from(values.len()).expect("small");
+        let (column, end) = Packed::open_counted(&section, 3, count).expect("whole");
+        assert_eq!(end, section.len());
+        let back: Vec<u64> = (0..count).map(|at| column.get(at).expect("inside")).collect();
+        assert_eq!(back, values);
+        assert!(column.get(count).is_err());
+        bytes
+    }
+
+    #[test]
+    fn equal_values_take_no_bits() {
+        assert_eq!(round_trip(&[7; 1000]), HEADER_BYTES);
+        assert_eq!(round_trip(&[u64::MAX; 1000]), HEADER_BYTES);
+        assert_eq!(round_trip(&[]), HEADER_BYTES);
+    }
+
+    #[test]
+    fn a_common_step_and_a_top_save_bits() {
+        let seconds: Vec<u64> = (0..64).map(|i| 1_700_000_000_000_000 + i * 1_000_000).collect();
+        assert_eq!(round_trip(&seconds), HEADER_BYTES + 64 * 6 / 8 + 8);
+        let mut with_top = seconds;
+        with_top[3] = u64::MAX;
+        assert_eq!(round_trip(&with_top), HEADER_BYTES + 64 * 7 / 8 + 8);
+    }
+
+    proptest! {
+        #[test]
+        fn any_values_come_back(
+            values in prop_oneof![
+                prop::collection::vec(any::<u64>(), 0..50),
+                prop::collection::vec(prop_oneof![Just(u64::MAX), Just(u64::MAX - 1), Just(0), 0..9_u64], 0..50),
+                prop::collection::vec((0..1000_u64).prop_map(|v| v * 3600 + 17), 0..300),
+                (0_u32..63).prop_flat_map(|bits| prop::collection::vec(0..(2_u64 << bits), 1..40)),
+            ]
+        ) {
+            round_trip(&values);
+        }
+
+        #[test]
+        fn hostile_columns_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80), width in 0_u8..70) {
+            let mut bytes = bytes;
+            if let Some(first) = bytes.first_mut() {
+                *first = width;
+            }
+            let section = Section::in_memory("columns", bytes);
+            if let Ok((column, _)) = Packed::open(&section, 0) {
+                for at in 0..column.count().min(9) {
+                    let _ = column.get(at);
+                }
+            }
+        }
+    }
+}

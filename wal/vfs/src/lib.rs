@@ -24,7 +24,10 @@
 //! What this crate does not do: it knows no format, no checksum and no record.
 
 mod bytes;
+mod map;
+mod real;
 mod traits;
 
 pub use bytes::FileBytes;
+pub use real::{RealClock, RealEntropy, RealThreads, RealVfs};
 pub use traits::{Clock, DirEntry, Entropy, Env, Joiner, Stat, Threads, Vfs, VfsFile, VfsLock};

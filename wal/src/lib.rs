@@ -39,6 +39,8 @@ mod reader;
 mod recover;
 mod status;
 mod sync;
+#[cfg(all(test, loom))]
+mod sync_model;
 mod tail;
 mod writer;
 

@@ -16,11 +16,14 @@
 //! the kernel may have dropped the dirty pages and call the next sync a success. So there
 //! is no retry; everyone who waited gets the error and the log refuses from then on.
 //!
-//! One file, one protocol; `tests/loom_group.rs` beside it runs this same code under loom.
+//! One file, one protocol; `sync_model` runs this same code under loom.
 
 use std::io;
 use std::sync::PoisonError;
 
+#[cfg(loom)]
+use loom::sync::{Condvar, Mutex, MutexGuard};
+#[cfg(not(loom))]
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::error::WalError;

@@ -1,0 +1,209 @@
+//! How is a list of names kept small and still read at any position?
+//!
+//! Names stand in groups of 16. Inside a group each one shares a prefix with the one before;
+//! a UUID in its usual form takes 16 bytes.
+//!
+//! | field | width | range | verified by |
+//! |---|---|---|---|
+//! | a name: shared prefix * 2, rest length, rest | varints + bytes | name up to the list's limit, UTF-8 | [`Names::get`] |
+//! | a UUID: 1, its bytes | varint + 16 | - | [`Names::get`] |
+//! | group offsets, then the end of the last | packed column | ascending, before the column | [`Names::get`] |
+//! | offset of that column, count, zero | u64, u32, u32 | inside the section | [`Names::open`] |
+
+use crate::columns::{Packed, write_packed};
+use crate::error::SegmentError;
+use crate::format::bytes::{Put, Take};
+use crate::format::{Section, SectionSink};
+use crate::scope_dir::shared_prefix;
+
+type Result<T> = std::result::Result<T, SegmentError>;
+
+const GROUP_LEN: u32 = 16;
+const TRAILER_BYTES: u64 = 16;
+const UUID_BYTES: usize = 36;
+/// Where a UUID has its hyphens.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+
+/// Writes the section.
+///
+/// # Errors
+/// The sink's.
+pub(crate) fn write_names<'a>(sink: &mut dyn SectionSink, names: impl Iterator<Item = &'a str>) -> Result<()> {
+    let (mut offsets, mut count, mut out, mut before) = (Vec::new(), 0_u32, Vec::new(), "");
+    for name in names {
+        if count.is_multiple_of(GROUP_LEN) {
+            offsets.push(sink.position() + out.len() as u64);
+            before = "";
+        }
+        if let Some(uuid) = pack_uuid(name) {
+            out.put_varint(1);
+            out.put(&uuid);
+        } else {
+            let shared = shared_prefix(before.as_bytes(), name.as_bytes());
+            out.put_varint(shared as u64 * 2);
+            out.put_prefixed(&name.as_bytes()[shared..]);
+        }
+        if out.len() >= 1 << 14 {
+            sink.write(&out)?;
+            out.clear();
+        }
+        (count, before) = (count + 1, name);
+    }
+    sink.write(&out)?;
+    let column_at = sink.position();
+    offsets.push(column_at);
+    write_packed(sink, &offsets)?;
+    let mut trailer = Vec::new();
+    trailer.put_u64(column_at);
+    trailer.put_u32(count);
+    trailer.put_u32(0);
+    sink.write(&trailer)
+}
+
+/// A list of names.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    section: Section,
+    offsets: Packed,
+    count: u32,
+    bytes_max: usize,
+}
+
+impl Names {
+    /// Opens the section; no name is longer than `bytes_max`.
+    ///
+    /// # Errors
+    /// `Corrupt` where the offsets do not fit the section.
+    pub(crate) fn open(section: &Section, bytes_max: usize) -> Result<Self> {
+        let at = section.len().saturating_sub(TRAILER_BYTES);
+        let trailer = section.get(at, 16)?;
+        let mut take = Take::new(section, at, &trailer);
+        let (column_at, count) = (take.u64()?, take.u32()?);
+        if column_at > at {
+            return Err(take.corrupt(format!("offsets at {column_at} of {at}")));
+        }
+        let (offsets, end) = Packed::open_counted(section, column_at, count.div_ceil(GROUP_LEN) + 1)?;
+        if end != at {
+            return Err(section.corrupt(end, "bytes left over"));
+        }
+        Ok(Self { section: section.clone(), offsets, count, bytes_max })
+    }
+
+    /// Names.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The name at a position.
+    ///
+    /// # Errors
+    /// `Corrupt` outside the list, or where the group is damaged.
+    pub(crate) fn get(&self, at: u32) -> Result<String> {
+        if at >= self.count {
+            return Err(self.section.corrupt(0, format!("name {at} asked for in a list of {}", self.count)));
+        }
+        let group = at / GROUP_LEN;
+        let (start, end) = (self.offsets.get(group)?, self.offsets.get(group + 1)?);
+        let len = end.checked_sub(start).and_then(|len| usize::try_from(len).ok());
+        // A name takes at most two varints of ten bytes more than itself.
+        let len_max = (self.bytes_max + 20) * GROUP_LEN as usize;
+        let Some(len) = len.filter(|len| *len <= len_max) else {
+            return Err(self.section.corrupt(start, format!("a group from {start} to {end}")));
+        };
+        let bytes = self.section.get(start, len)?;
+        let mut take = Take::new(&self.section, start, &bytes);
+        let mut name = Vec::with_capacity(64);
+        for _ in 0..=at % GROUP_LEN {
+            self.take_name(&mut take, &mut name)?;
+        }
+        String::from_utf8(name).map_err(|_| take.corrupt("a name is not UTF-8"))
+    }
+
+    fn take_name(&self, take: &mut Take<'_>, name: &mut Vec<u8>) -> Result<()> {
+        let head = take.varint()?;
+        if head == 1 {
+            *name = unpack_uuid(take.array()?);
+            return Ok(());
+        }
+        let shared = usize::try_from(head / 2).unwrap_or(usize::MAX);
+        if head % 2 != 0 || shared > name.len() {
+            return Err(take.corrupt(format!("a name starts with {head}")));
+        }
+        name.truncate(shared);
+        name.extend_from_slice(take.prefixed("rest of a name", self.bytes_max - shared)?);
+        Ok(())
+    }
+}
+
+/// The bytes of a UUID in lower case with hyphens; `None` for every other text.
+fn pack_uuid(text: &str) -> Option<[u8; 16]> {
+    let text = text.as_bytes();
+    if text.len() != UUID_BYTES || HYPHENS.iter().any(|at| text[*at] != b'-') {
+        return None;
+    }
+    let mut packed = [0; 16];
+    let mut digits = text.iter().enumerate().filter(|(at, _)| !HYPHENS.contains(at)).map(|(_, byte)| *byte);
+    for byte in &mut packed {
+        *byte = digit(digits.next()?)? << 4 | digit(digits.next()?)?;
+    }
+    Some(packed)
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    }
+}
+
+fn unpack_uuid(packed: [u8; 16]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(UUID_BYTES);
+    for byte in packed {
+        if HYPHENS.contains(&text.len()) {
+            text.push(b'-');
+        }
+        for digit in [byte >> 4, byte & 15] {
+            text.push(b"0123456789abcdef"[usize::from(digit)]);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::format::VecSink;
+
+    fn list(names: &[String]) -> Section {
+        let mut sink = VecSink::default();
+        write_names(&mut sink, names.iter().map(String::as_str)).expect("memory");
+        Section::in_memory("ids", sink.bytes)
+    }
+
+    #[test]
+    fn a_uuid_takes_seventeen_bytes_and_any_other_form_stays_text() {
+        let uuid = "0190163d-8694-739b-aea5-966c26f8ad91";
+        assert_eq!(unpack_uuid(pack_uuid(uuid).expect("a UUID")), uuid.as_bytes());
+        for other in [uuid.to_uppercase(), uuid.replace('-', "_"), format!("{uuid}0"), "é".repeat(18)] {
+            assert_eq!(pack_uuid(&other), None, "{other}");
+        }
+        let names: Vec<String> = (0..64).map(|i| format!("0190163d-8694-739b-aea5-966c26f8ad{i:02x}")).collect();
+        assert_eq!(list(&names).len(), 64 * 17 + 32 + 5 + 8 + 16 - 5 + (5_u64 * 3).div_ceil(8));
+    }
+
+    proptest! {
+        #[test]
+        fn any_names_come_back(names in prop::collection::vec(prop_oneof![
+            "[a-c]{1,5}", "\\PC{1,9}", "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+        ], 0..70)) {
+            let names_read = Names::open(&list(&names), 1024).expect("whole");
+            for (at, name) in names.iter().enumerate() {
+                prop_assert_eq!(&names_read.get(u32::try_from(at).expect("small")).expect("inside"), name);
+            }
+            prop_assert!(names_read.get(u32::try_from(names.len()).expect("small")).is_err());
+        }
+    }
+}

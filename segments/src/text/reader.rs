@@ -1,0 +1,160 @@
+//! How is one row's text found and decompressed?
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+use zstd::zstd_safe::DCtx;
+
+use super::{RAW_BYTES_MAX, TextDictionary};
+use crate::columns::Packed;
+use crate::error::SegmentError;
+use crate::format::Section;
+use crate::format::bytes::Take;
+
+type Result<T> = std::result::Result<T, SegmentError>;
+
+thread_local! {
+    /// Decompression state is large and holds nothing between calls.
+    static DECOMPRESSION: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+}
+
+/// One pair of text sections.
+#[derive(Debug, Clone)]
+pub(crate) struct TextBlocks {
+    section: Section,
+    first_rows: Packed,
+    offsets: Packed,
+    raw_lens: Packed,
+    dictionary: Option<TextDictionary>,
+}
+
+impl TextBlocks {
+    /// Opens the pair.
+    ///
+    /// # Errors
+    /// `Corrupt` where the columns of the index do not agree.
+    pub(crate) fn open(section: &Section, index: &Section, dictionary: Option<TextDictionary>) -> Result<Self> {
+        let (first_rows, at) = Packed::open(index, 0)?;
+        let blocks = first_rows.count();
+        let (offsets, at) = Packed::open_counted(index, at, blocks.saturating_add(1))?;
+        let (raw_lens, end) = Packed::open_counted(index, at, blocks)?;
+        if end != index.len() || offsets.get(blocks)? != section.len() {
+            return Err(index.corrupt(end, "the index does not end where its section does"));
+        }
+        Ok(Self { section: section.clone(), first_rows, offsets, raw_lens, dictionary })
+    }
+
+    /// Blocks of compressed text.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.first_rows.count()
+    }
+
+    /// Reads the bytes of a row with `read`.
+    ///
+    /// # Errors
+    /// Damage in index or block, and the errors of `read`.
+    pub(crate) fn row<T>(&self, row: u32, read: impl FnOnce(Take<'_>) -> Result<T>) -> Result<T> {
+        let after = self.first_rows.partition_point(0..self.blocks(), |first| first <= u64::from(row))?;
+        let Some(block) = after.checked_sub(1) else {
+            return Err(self.first_rows.corrupt(format!("no block holds row {row}")));
+        };
+        let (offset, raw) = self.block(block)?;
+        let mut take = Take::new(&self.section, offset, &raw);
+        for _ in self.first_rows.get(block)?..u64::from(row) {
+            take.prefixed("length of a row", RAW_BYTES_MAX)?;
+        }
+        let bytes = take.prefixed("length of a row", RAW_BYTES_MAX)?;
+        // Offsets inside compressed text mean nothing in the file: errors name the block.
+        read(Take::new(&self.section, offset, bytes))
+    }
+
+    /// A block's offset in the section and its raw bytes.
+    fn block(&self, block: u32) -> Result<(u64, Cow<'_, [u8]>)> {
+        let (start, end) = (self.offsets.get(block)?, self.offsets.get(block + 1)?);
+        let raw_len = self.raw_lens.get(block)?;
+        let raw_len = usize::try_from(raw_len).ok().filter(|len| *len <= RAW_BYTES_MAX);
+        let len = end.checked_sub(start).and_then(|len| usize::try_from(len).ok());
+        let (Some(raw_len), Some(len)) = (raw_len, len) else {
+            return Err(self.section.corrupt(start, format!("block {block} has a length beyond {RAW_BYTES_MAX}")));
+        };
+        // Bounds the read too: no block is kept larger than it was.
+        if len > raw_len {
+            return Err(self.section.corrupt(start, format!("block {block} takes {len} bytes for {raw_len}")));
+        }
+        let bytes = self.section.get(start, len)?;
+        if len == raw_len {
+            return Ok((start, bytes));
+        }
+        let mut raw = vec![0; raw_len];
+        let written = DECOMPRESSION.with_borrow_mut(|context| match &self.dictionary {
+            Some(dictionary) => context.decompress_using_ddict(&mut raw[..], &bytes, dictionary.get()),
+            None => context.decompress(&mut raw[..], &bytes),
+        });
+        match written {
+            Ok(written) if written == raw_len => Ok((start, Cow::Owned(raw))),
+            Ok(written) => Err(self.section.corrupt(start, format!("block {block} gives {written} bytes, not {raw_len}"))),
+            Err(code) => {
+                let reason = zstd::zstd_safe::get_error_name(code);
+                Err(self.section.corrupt(start, format!("block {block} does not decompress: {reason}")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{TextWriter, train};
+    use super::*;
+    use crate::format::VecSink;
+
+    fn blocks(rows: &[Vec<u8>], dictionary: Option<&[u8]>) -> TextBlocks {
+        let mut sink = VecSink::default();
+        let mut writer = TextWriter::new(dictionary).expect("memory");
+        for row in rows {
+            writer.push(&mut sink, row).expect("memory");
+        }
+        let index = Section::in_memory("detailed_index", writer.finish(&mut sink).expect("memory"));
+        let dictionary = dictionary.map(|bytes| Section::in_memory("text_dictionary", bytes.to_vec()));
+        let dictionary = dictionary.map(|section| TextDictionary::open(&section).expect("whole"));
+        TextBlocks::open(&Section::in_memory("detailed", sink.bytes), &index, dictionary).expect("whole")
+    }
+
+    fn check(blocks: &TextBlocks, rows: &[Vec<u8>]) {
+        for (at, row) in rows.iter().enumerate() {
+            let at = u32::try_from(at).expect("small");
+            let read = blocks.row(at, |mut take| Ok(take.bytes(take.left())?.to_vec())).expect("intact");
+            assert_eq!(&read, row);
+        }
+    }
+
+    #[test]
+    fn rows_of_all_sizes_come_back() {
+        let sizes = [0, 1, 5000, 300, 300, 0, 2000, 3000, 1 << 20, 7];
+        let rows: Vec<Vec<u8>> = sizes.iter().map(|size| (0..*size).map(|i| (i % 13) as u8).collect()).collect();
+        check(&blocks(&rows, None), &rows);
+        check(&blocks(&rows[..1], None), &rows[..1]);
+    }
+
+    #[test]
+    fn a_dictionary_makes_small_blocks_smaller() {
+        let rows: Vec<Vec<u8>> =
+            (0..20_000_u64).map(|i| format!("the user asked about order {i} and was told to wait {} days", i * 7919 % 31).into()).collect();
+        let text_bytes = rows.iter().map(|row| row.len() as u64).sum();
+        let dictionary = train(&rows, text_bytes).expect("enough text");
+        assert!(dictionary.len() as u64 * 32 <= text_bytes);
+        let with = blocks(&rows, Some(&dictionary));
+        check(&with, &rows);
+        assert!(train(&rows[..100], 5000).is_none(), "too little text");
+    }
+
+    #[test]
+    fn a_declared_size_beyond_the_limit_allocates_nothing() {
+        let mut index = VecSink::default();
+        for column in [[0].as_slice(), &[0, 4], &[u64::MAX / 2]] {
+            crate::columns::write_packed(&mut index, column).expect("memory");
+        }
+        let section = Section::in_memory("detailed", vec![1, 2, 3, 4]);
+        let blocks = TextBlocks::open(&section, &Section::in_memory("detailed_index", index.bytes), None).expect("whole");
+        assert!(blocks.row(0, |_| Ok(())).is_err());
+    }
+}

@@ -1,8 +1,9 @@
 //! Which tags stand under which? The payload of the tag-graph side file.
 //!
-//! An edge is two names, parent then child, each a u16 length and that many bytes of UTF-8.
-//! Edges ascend by (parent, child) and are unique. That they form no cycle is the concern of
-//! whoever inserts them and of whoever walks them, not of these bytes.
+//! An edge is three strings of bytes, scope key, parent, child, each a u16 length and that many
+//! bytes; parent and child are UTF-8. Edges ascend by (scope key, parent, child) and are
+//! unique. What a scope key may be is the scope's concern; that edges form no cycle is the
+//! concern of whoever inserts them and of whoever walks them. Neither is checked here.
 
 use std::path::Path;
 
@@ -15,12 +16,14 @@ use super::side_file::{HEADER_BYTES, SideFileKind, read_side_file, write_side_fi
 
 /// Most edges of a tag graph.
 pub const TAG_EDGES_MAX: usize = 1 << 20;
-/// Longest tag name, bytes: the limit that a record's tag has.
-pub const TAG_BYTES_MAX: usize = 1024;
+/// Longest scope key or tag name, bytes: the limit that a record's scope and tags have.
+pub const NAME_BYTES_MAX: usize = 1024;
 
-/// One edge of the tag graph. Orders by (parent, child).
+/// One edge of the tag graph as it is stored. Orders by (scope key, parent, child).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TagEdge {
+pub struct StoredEdge {
+    /// Key of the scope that the edge belongs to.
+    pub scope_key: Vec<u8>,
     /// The wider tag.
     pub parent: String,
     /// The tag under it.
@@ -37,7 +40,7 @@ pub fn write_tag_graph(
     store: &Path,
     file_number: u64,
     store_id: &StoreId,
-    edges: &[TagEdge],
+    edges: &[StoredEdge],
 ) -> Result<SideFile, SideFileError> {
     let payload = encode(edges)?;
     write_side_file(
@@ -60,13 +63,13 @@ pub fn read_tag_graph(
     store: &Path,
     store_id: &StoreId,
     reference: &SideFile,
-) -> Result<Vec<TagEdge>, SideFileError> {
+) -> Result<Vec<StoredEdge>, SideFileError> {
     let payload = read_side_file(vfs, store, SideFileKind::TagGraph, store_id, reference)?;
     let file = SideFileKind::TagGraph.name(reference.file_number).shown();
     decode(At { file: &file }, &payload, reference.entries)
 }
 
-pub(super) fn encode(edges: &[TagEdge]) -> Result<Vec<u8>, SideFileError> {
+pub(super) fn encode(edges: &[StoredEdge]) -> Result<Vec<u8>, SideFileError> {
     let refuse = |message: String| SideFileError::Refused { message };
     if edges.len() > TAG_EDGES_MAX {
         return Err(refuse(format!(
@@ -78,23 +81,23 @@ pub(super) fn encode(edges: &[TagEdge]) -> Result<Vec<u8>, SideFileError> {
         return Err(refuse("tag edges must ascend and be unique".to_owned()));
     }
     let mut payload = Vec::new();
-    for name in edges.iter().flat_map(|edge| [&edge.parent, &edge.child]) {
+    for name in edges.iter().flat_map(parts) {
         let length = u16::try_from(name.len())
             .ok()
-            .filter(|_| (1..=TAG_BYTES_MAX).contains(&name.len()));
+            .filter(|_| (1..=NAME_BYTES_MAX).contains(&name.len()));
         let length = length.ok_or_else(|| {
             refuse(format!(
-                "a tag name of {} bytes, allowed 1 to {TAG_BYTES_MAX}",
+                "a tag name of {} bytes, allowed 1 to {NAME_BYTES_MAX}",
                 name.len()
             ))
         })?;
         payload.extend_from_slice(&length.to_le_bytes());
-        payload.extend_from_slice(name.as_bytes());
+        payload.extend_from_slice(name);
     }
     Ok(payload)
 }
 
-fn decode(at: At<'_>, payload: &[u8], entries: u64) -> Result<Vec<TagEdge>, SideFileError> {
+fn decode(at: At<'_>, payload: &[u8], entries: u64) -> Result<Vec<StoredEdge>, SideFileError> {
     let mut rest = payload;
     let damaged = |rest: &[u8], message: &str| {
         let offset = (HEADER_BYTES + payload.len() - rest.len()) as u64;
@@ -106,13 +109,10 @@ fn decode(at: At<'_>, payload: &[u8], entries: u64) -> Result<Vec<TagEdge>, Side
             &format!("{entries} edges, at most {TAG_EDGES_MAX}"),
         ));
     }
-    let mut edges: Vec<TagEdge> = Vec::new();
+    let mut edges: Vec<StoredEdge> = Vec::new();
     for _ in 0..entries {
         let edge_at = rest;
-        let parent =
-            take_name(&mut rest).ok_or_else(|| damaged(edge_at, "no valid parent name"))?;
-        let child = take_name(&mut rest).ok_or_else(|| damaged(edge_at, "no valid child name"))?;
-        let edge = TagEdge { parent, child };
+        let edge = take_edge(&mut rest).ok_or_else(|| damaged(edge_at, "not three valid names"))?;
         if edges.last().is_some_and(|last| *last >= edge) {
             return Err(damaged(edge_at, "edges do not ascend"));
         }
@@ -127,15 +127,30 @@ fn decode(at: At<'_>, payload: &[u8], entries: u64) -> Result<Vec<TagEdge>, Side
     Ok(edges)
 }
 
-/// Takes one name off `rest`; `None` where it is cut, empty, too long or not UTF-8.
-fn take_name(rest: &mut &[u8]) -> Option<String> {
+/// The parts of an edge in the order they are written.
+fn parts(edge: &StoredEdge) -> [&[u8]; 3] {
+    [
+        &edge.scope_key,
+        edge.parent.as_bytes(),
+        edge.child.as_bytes(),
+    ]
+}
+
+fn take_edge(rest: &mut &[u8]) -> Option<StoredEdge> {
+    let [scope_key, parent, child] = [take_name(rest)?, take_name(rest)?, take_name(rest)?];
+    let text = |name: &[u8]| std::str::from_utf8(name).ok().map(str::to_owned);
+    Some(StoredEdge {
+        scope_key: scope_key.to_vec(),
+        parent: text(parent)?,
+        child: text(child)?,
+    })
+}
+
+/// Takes one name off `rest`; `None` where it is cut, empty or too long.
+fn take_name<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, tail) = rest.split_first_chunk::<2>()?;
     let length = usize::from(u16::from_le_bytes(*length));
     let (name, tail) = tail.split_at_checked(length)?;
-    let name = std::str::from_utf8(name).ok()?;
-    if name.is_empty() || length > TAG_BYTES_MAX {
-        return None;
-    }
     *rest = tail;
-    Some(name.to_owned())
+    (1..=NAME_BYTES_MAX).contains(&length).then_some(name)
 }

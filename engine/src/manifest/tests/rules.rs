@@ -170,3 +170,19 @@ fn a_sweep_takes_our_orphans_and_nothing_else() {
         "generation 2 alone named it"
     );
 }
+
+#[test]
+fn only_what_the_later_generation_does_not_name_is_retired() {
+    let (_, expected) = healthy(4);
+    let retired = |older: usize, later: usize| -> Vec<String> {
+        let names = expected[older - 1].retired_by(&expected[later - 1]);
+        names.into_iter().map(|name| name.format()).collect()
+    };
+    // Generation 3 names segments 20 (delete set 31) and 30, and tag graph 32.
+    let side_files = ["000000000000001f.del", "0000000000000020.tags"];
+    assert_eq!(
+        retired(3, 4),
+        ["0000000000000014.seg", side_files[0], side_files[1]]
+    );
+    assert_eq!(retired(3, 3), [""; 0]);
+}

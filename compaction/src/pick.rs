@@ -1,0 +1,347 @@
+//! Which segments become one? From metadata alone, with the reason.
+//!
+//! Three rules, first match wins:
+//!
+//! 1. A segment with many dead rows is rewritten alone.
+//! 2. Segments of one bucket whose sizes do not grow geometrically are merged: sorted by
+//!    rows, the longest head in which the last is at most the sum of the others. What stays
+//!    grows at least twofold a step, so n rows leave about log2(n) segments, and a row is
+//!    rewritten about log2(n) times.
+//! 3. When the small segments of different buckets pile up, those under the lowest window
+//!    that holds several of them are merged into it: sparse data climbs the ladder.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::bucket::{Bucket, bucket_of, smallest_bucket};
+
+/// A segment below this many rows is small.
+pub const SMALL_ROWS: u32 = 4096;
+/// No merge makes a segment of more rows than this.
+pub const MERGE_ROWS_MAX: u64 = 4 << 20;
+/// A segment is rewritten alone when more than one in this many of its rows is dead.
+pub const DEAD_SHARE: u32 = 4;
+/// Small segments of different buckets that may lie about.
+const SMALL_SEGMENTS_MAX: usize = 4;
+/// Segments of one bucket above [`SMALL_ROWS`] merge this many at a time at least.
+const LARGE_FANOUT: usize = 4;
+
+/// What a pick must know of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its file number.
+    pub file_number: u64,
+    /// Its bucket.
+    pub bucket: Bucket,
+    /// Its rows, dead ones included.
+    pub rows: u32,
+    /// Rows that a rewrite would drop.
+    pub dead_rows: u32,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Why a compaction was picked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// More than a quarter of the rows are dead.
+    Dead {
+        /// Dead rows.
+        dead_rows: u32,
+        /// All rows.
+        rows: u32,
+    },
+    /// Sizes in one bucket do not grow geometrically.
+    SameBucket {
+        /// How many segments.
+        segments: usize,
+    },
+    /// Small segments of several buckets pile up.
+    SmallPile {
+        /// How many segments.
+        segments: usize,
+    },
+    /// The caller asked for everything.
+    Forced {
+        /// How many segments.
+        segments: usize,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dead { dead_rows, rows } => write!(f, "{dead_rows} of {rows} rows are dead"),
+            Self::SameBucket { segments } => {
+                write!(f, "{segments} segments of one bucket are of like size")
+            }
+            Self::SmallPile { segments } => {
+                write!(f, "{segments} small segments lie in neighbouring buckets")
+            }
+            Self::Forced { segments } => write!(f, "asked for: {segments} segments"),
+        }
+    }
+}
+
+/// One compaction to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pick {
+    /// File numbers to merge, ascending.
+    pub inputs: Vec<u64>,
+    /// Bucket of the result.
+    pub bucket: Bucket,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Picks the next compaction; `None` where none pays.
+///
+/// * `force`: also merge whatever shares a bucket and rewrite whatever has a dead row.
+pub fn pick(segments: &[Candidate], base_us: i64, ladder: &[u32], force: bool) -> Option<Pick> {
+    pick_dead(segments, force)
+        .or_else(|| pick_same_bucket(segments, force))
+        .or_else(|| pick_small_pile(segments, base_us, ladder, force))
+}
+
+fn pick_of(chosen: &[Candidate], bucket: Bucket, reason: Reason) -> Pick {
+    let mut inputs: Vec<u64> = chosen.iter().map(|segment| segment.file_number).collect();
+    inputs.sort_unstable();
+    Pick {
+        inputs,
+        bucket,
+        reason,
+    }
+}
+
+fn pick_dead(segments: &[Candidate], force: bool) -> Option<Pick> {
+    let worn = |segment: &&Candidate| {
+        segment.dead_rows > if force { 0 } else { segment.rows / DEAD_SHARE }
+    };
+    let segment = segments
+        .iter()
+        .filter(worn)
+        .max_by_key(|segment| (segment.dead_rows, segment.file_number))?;
+    let reason = Reason::Dead {
+        dead_rows: segment.dead_rows,
+        rows: segment.rows,
+    };
+    Some(pick_of(&[*segment], segment.bucket, reason))
+}
+
+fn pick_same_bucket(segments: &[Candidate], force: bool) -> Option<Pick> {
+    let mut buckets: BTreeMap<Bucket, Vec<Candidate>> = BTreeMap::new();
+    for segment in segments {
+        buckets.entry(segment.bucket).or_default().push(*segment);
+    }
+    for (bucket, mut members) in buckets {
+        members.sort_unstable_by_key(|segment| (segment.rows, segment.file_number));
+        let count = if force {
+            fitting(&members)
+        } else {
+            geometric_head(&members)
+        };
+        if count >= 2 {
+            let reason = if force {
+                Reason::Forced { segments: count }
+            } else {
+                Reason::SameBucket { segments: count }
+            };
+            return Some(pick_of(&members[..count], bucket, reason));
+        }
+    }
+    None
+}
+
+/// How many of the smallest fit into one segment.
+fn fitting(members: &[Candidate]) -> usize {
+    let mut sum = 0;
+    members
+        .iter()
+        .take_while(|segment| {
+            sum += u64::from(segment.rows);
+            sum <= MERGE_ROWS_MAX
+        })
+        .count()
+}
+
+/// Length of the longest head whose last is at most the sum of the others.
+fn geometric_head(members: &[Candidate]) -> usize {
+    let (mut sum, mut head) = (0u64, 0);
+    for (index, segment) in members.iter().take(fitting(members)).enumerate() {
+        let rows = u64::from(segment.rows);
+        // Large ones are dear to rewrite: wait until several have come together.
+        if rows <= sum && (segment.rows < SMALL_ROWS || index + 1 >= LARGE_FANOUT) {
+            head = index + 1;
+        }
+        sum += rows;
+    }
+    head
+}
+
+fn pick_small_pile(
+    segments: &[Candidate],
+    base_us: i64,
+    ladder: &[u32],
+    force: bool,
+) -> Option<Pick> {
+    let small: Vec<Candidate> = segments
+        .iter()
+        .filter(|segment| segment.rows < SMALL_ROWS)
+        .copied()
+        .collect();
+    if small.len() <= if force { 1 } else { SMALL_SEGMENTS_MAX } {
+        return None;
+    }
+    for level in 1..=ladder.len() {
+        let mut windows: BTreeMap<Bucket, Vec<Candidate>> = BTreeMap::new();
+        for segment in small
+            .iter()
+            .filter(|segment| usize::from(segment.bucket.level) <= level)
+        {
+            windows
+                .entry(bucket_of(segment.bucket.start_us, level, base_us, ladder))
+                .or_default()
+                .push(*segment);
+        }
+        let fullest = windows.into_values().max_by_key(Vec::len);
+        if let Some(chosen) = fullest.filter(|chosen| chosen.len() >= 2) {
+            let buckets: Vec<Bucket> = chosen.iter().map(|segment| segment.bucket).collect();
+            let bucket = smallest_bucket(&buckets, base_us, ladder)?;
+            return Some(pick_of(
+                &chosen,
+                bucket,
+                Reason::SmallPile {
+                    segments: chosen.len(),
+                },
+            ));
+        }
+    }
+    None
+}
+
+/// Replays picks over metadata until none pays: what a store would look like when idle, and
+/// how many rows were rewritten on the way.
+pub fn simulate(
+    mut segments: Vec<Candidate>,
+    base_us: i64,
+    ladder: &[u32],
+) -> (Vec<Candidate>, u64) {
+    let mut rewritten = 0;
+    let mut next = segments
+        .iter()
+        .map(|segment| segment.file_number)
+        .max()
+        .map_or(1, |number| number + 1);
+    while let Some(pick) = pick(&segments, base_us, ladder, false) {
+        let (inputs, kept): (Vec<_>, Vec<_>) = segments
+            .into_iter()
+            .partition(|segment| pick.inputs.contains(&segment.file_number));
+        segments = kept;
+        let rows: u32 = inputs
+            .iter()
+            .map(|segment| segment.rows - segment.dead_rows)
+            .sum();
+        rewritten += u64::from(rows);
+        if rows > 0 {
+            let bytes = inputs.iter().map(|segment| segment.bytes).sum();
+            segments.push(Candidate {
+                file_number: next,
+                bucket: pick.bucket,
+                rows,
+                dead_rows: 0,
+                bytes,
+            });
+            next += 1;
+        }
+    }
+    (segments, rewritten)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 86_400_000_000;
+    const LADDER: [u32; 5] = [1, 7, 28, 84, 336];
+
+    fn segment(file_number: u64, day: i64, level: usize, rows: u32) -> Candidate {
+        let bucket = bucket_of(day * DAY, level, DAY, &LADDER);
+        Candidate {
+            file_number,
+            bucket,
+            rows,
+            dead_rows: 0,
+            bytes: u64::from(rows) * 100,
+        }
+    }
+
+    #[test]
+    fn three_hundred_single_records_over_three_hundred_days_leave_few_segments() {
+        let mut segments = Vec::new();
+        let mut most = 0;
+        let mut rewritten = 0;
+        for i in 0..300u32 {
+            let next = segments
+                .iter()
+                .map(|s: &Candidate| s.file_number)
+                .max()
+                .map_or(1, |n| n + 1);
+            segments.push(segment(next, i64::from(i), 0, 1));
+            let (idle, rows) = simulate(segments, DAY, &LADDER);
+            segments = idle;
+            rewritten += rows;
+            most = most.max(segments.len());
+        }
+        assert!(most <= 10, "{most} segments at the worst moment");
+        assert_eq!(segments.iter().map(|s| s.rows).sum::<u32>(), 300);
+        assert!(rewritten <= 300 * 40, "{rewritten} rows rewritten");
+    }
+
+    #[test]
+    fn a_segment_with_many_dead_rows_is_rewritten_alone() {
+        let mut worn = segment(1, 0, 0, 1000);
+        worn.dead_rows = 251;
+        let pick = pick(&[worn, segment(2, 9, 0, 5000)], DAY, &LADDER, false).expect("a pick");
+        assert_eq!(
+            (pick.inputs, pick.reason),
+            (
+                vec![1],
+                Reason::Dead {
+                    dead_rows: 251,
+                    rows: 1000
+                }
+            )
+        );
+    }
+
+    #[test]
+    fn what_grows_geometrically_is_left_alone() {
+        let grown = [
+            segment(1, 0, 0, 1),
+            segment(2, 0, 0, 2),
+            segment(3, 0, 0, 4),
+        ];
+        assert_eq!(pick(&grown, DAY, &LADDER, false), None);
+        let forced = pick(&grown, DAY, &LADDER, true).expect("a pick");
+        assert_eq!(forced.inputs, [1, 2, 3]);
+    }
+
+    #[test]
+    fn large_segments_of_a_bucket_wait_for_company() {
+        let two = [segment(1, 0, 0, 10_000), segment(2, 0, 0, 10_000)];
+        assert_eq!(pick(&two, DAY, &LADDER, false), None);
+        let four: Vec<Candidate> = (1..=4).map(|i| segment(i, 0, 0, 10_000)).collect();
+        assert_eq!(
+            pick(&four, DAY, &LADDER, false).expect("a pick").inputs,
+            [1, 2, 3, 4]
+        );
+    }
+
+    #[test]
+    fn a_merge_stays_below_its_limit_and_forcing_ends() {
+        let huge: Vec<Candidate> = (1..=4).map(|i| segment(i, 0, 0, 3 << 20)).collect();
+        assert_eq!(pick(&huge, DAY, &LADDER, false), None);
+        assert_eq!(pick(&huge, DAY, &LADDER, true), None);
+        assert_eq!(pick(&[segment(1, 0, 0, 10)], DAY, &LADDER, true), None);
+    }
+}

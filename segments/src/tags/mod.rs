@@ -1,0 +1,13 @@
+//! Which rows carry a tag, and which tags does a row carry?
+
+mod format;
+mod reader;
+mod row_tags;
+mod writer;
+
+pub(crate) use reader::Tags;
+pub(crate) use writer::{TagsBytes, TagsWriter};
+
+#[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "tests have few rows")]
+mod tests;

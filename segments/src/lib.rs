@@ -21,17 +21,35 @@
 //! I/O goes through `chronolith_vfs`.
 
 pub mod analyze;
+mod codec;
+mod columns;
 mod deletes;
 mod error;
 pub mod format;
+mod ids;
 pub mod limits;
+mod memtable;
+mod postings;
 mod prepared;
 mod read;
 mod record;
 mod scope;
+mod scope_dir;
+mod segment;
+mod tags;
+mod terms;
+mod text;
+mod timeline;
+mod vectors;
+mod writer;
 
+pub use codec::{
+    BATCH_VERSION, Batch, CodecError, Op, OpRef, PutMode, decode_batch, encode_batch,
+    prepare, prepare_replayed,
+};
 pub use deletes::{Death, DeathKind, DeathLog, DeleteSet};
 pub use error::{Refused, SegmentError};
+pub use memtable::{Memtable, MemtableOptions};
 pub use prepared::{
     Prepared, TokenCounter, VectorFormat, VectorSpace, check_vector, prepare_vector,
 };
@@ -39,4 +57,11 @@ pub use read::{
     Partition, Population, Postings, Run, ScopeEntry, Stored, TermStream, TimeOrder, Zone,
 };
 pub use record::{Record, RowFields, SourceClass, TIME_MAX_US, TIME_MIN_US};
+pub use format::{Bucket, Counts, ReadMode};
 pub use scope::{KeyRange, Scope, ScopeRanges, ScopeSelector};
+pub use segment::{Description, Finding, Scrub, SectionDescription, Segment};
+pub use vectors::{Vectors, dot, dot_many, widen};
+pub use writer::{
+    MergeInput, ROW_DROPPED, SegmentMeta, SegmentRef, SegmentSpec, Written, parse_segment_file_name,
+    segment_file_name, segment_temporary_name, write_segment,
+};

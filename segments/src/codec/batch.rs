@@ -1,0 +1,527 @@
+//! What are the bytes of one batch, as the log stores it in one frame?
+//!
+//! ```text
+//!   batch   version u8 | commit time i64 | ops varint | op ...
+//!   put     1 u8 | mode u8 | presence u8 | scope | id | event time i64 | text
+//!           [summary] [speaker] [source] [source class u8] [importance f32] [source id]
+//!           attributes | tags varint, tag ... | [vector]
+//!   delete  2 u8 | scope | id
+//! ```
+//!
+//! | field | form | range | who checks |
+//! | --- | --- | --- | --- |
+//! | version | u8 | [`BATCH_VERSION`] | `decode_batch` |
+//! | commit time, event time | i64 LE, µs | event time: years 1 to 9999 | `Record::check` |
+//! | scope | length, key | [`Scope::from_key`] | `scope` |
+//! | texts, tags | length, UTF-8 | `limits` | `Input::string`, `Record::check` |
+//! | mode | u8 | [`PutMode`] | `put` |
+//! | presence | u8 | bits of [`Presence`] | `put` |
+//! | vector | length, bytes | the space's size | `prepare_replayed` |
+//!
+//! A length is a varint, at most its limit and at most what is left. Whatever is accepted is
+//! the one encoding of its value: encoding it again gives the same bytes. The frame around a
+//! batch has the checksum; this layer still trusts nothing.
+
+use super::bytes::{Input, put_bytes, put_varint};
+use crate::error::Refused;
+use crate::limits::{
+    ATTRIBUTES_BYTES_MAX, BATCH_BYTES_MAX, DIM_MAX, ID_BYTES_MAX, NAME_BYTES_MAX, SCOPE_BYTES_MAX,
+    SUMMARY_BYTES_MAX, TAG_BYTES_MAX, TAGS_MAX, TEXT_BYTES_MAX,
+};
+use crate::record::{Record, SourceClass, check_id};
+use crate::scope::Scope;
+
+/// The version this build writes, and the only one it reads.
+pub const BATCH_VERSION: u8 = 1;
+
+/// First byte of an op. 3 to 15 are kept for later ops; decoding one names it.
+const TAG_PUT: u8 = 1;
+const TAG_DELETE: u8 = 2;
+const TAG_RESERVED_MAX: u8 = 15;
+
+/// Smallest op: a delete of a one-byte id in a one-byte scope.
+const OP_BYTES_MIN: usize = 1 + 3 + 2;
+/// Smallest tag: its length and one byte.
+const STORED_TAG_BYTES_MIN: usize = 2;
+const VECTOR_BYTES_MAX: usize = DIM_MAX * 4;
+
+/// Bits of a put's presence byte.
+struct Presence;
+
+impl Presence {
+    const SUMMARY: u8 = 1;
+    const SPEAKER: u8 = 1 << 1;
+    const SOURCE: u8 = 1 << 2;
+    const SOURCE_CLASS: u8 = 1 << 3;
+    const IMPORTANCE: u8 = 1 << 4;
+    const SOURCE_ID: u8 = 1 << 5;
+    const VECTOR: u8 = 1 << 6;
+    const ALL: u8 = (1 << 7) - 1;
+}
+
+/// What a put may replace. "Insert only" was checked before the log; the mode is kept so
+/// that the log says what was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PutMode {
+    /// Takes the place of an older record with the same (scope, id).
+    Upsert = 1,
+    /// There was none.
+    Insert = 2,
+}
+
+/// One operation of a batch, owned.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Op {
+    /// Writes a record.
+    Put {
+        /// What it may replace.
+        mode: PutMode,
+        /// The record; its vector is beside it.
+        record: Box<Record>,
+        /// The vector in the store's format, unchecked until `prepare_replayed`.
+        vector: Option<Vec<u8>>,
+    },
+    /// Forgets a record by id.
+    Delete {
+        /// Where.
+        scope: Scope,
+        /// Which.
+        id: String,
+    },
+}
+
+impl Op {
+    /// The op as `encode_batch` takes it.
+    pub fn borrowed(&self) -> OpRef<'_> {
+        match self {
+            Self::Put {
+                mode,
+                record,
+                vector,
+            } => OpRef::Put {
+                mode: *mode,
+                record,
+                vector: vector.as_deref(),
+            },
+            Self::Delete { scope, id } => OpRef::Delete { scope, id },
+        }
+    }
+}
+
+/// One operation of a batch, borrowed from where it was prepared.
+#[derive(Debug, Clone, Copy)]
+pub enum OpRef<'a> {
+    /// See [`Op::Put`].
+    Put {
+        /// What it may replace.
+        mode: PutMode,
+        /// A checked record; a vector inside it is not written.
+        record: &'a Record,
+        /// The vector in the store's format.
+        vector: Option<&'a [u8]>,
+    },
+    /// See [`Op::Delete`].
+    Delete {
+        /// Where.
+        scope: &'a Scope,
+        /// Which; checked.
+        id: &'a str,
+    },
+}
+
+/// A batch as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// When it became known, µs.
+    pub commit_time_us: i64,
+    /// Its operations, in seq order.
+    pub ops: Vec<Op>,
+}
+
+/// Why the bytes of a batch could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// Written by another format.
+    #[error(
+        "the batch has format version {found}, this build reads {BATCH_VERSION}; use the release that wrote it"
+    )]
+    Version {
+        /// Version in the bytes.
+        found: u8,
+    },
+    /// An operation of a later release.
+    #[error(
+        "the batch holds operation {tag} at offset {offset}, which this build does not know; use the release that wrote it"
+    )]
+    UnknownOp {
+        /// Its tag.
+        tag: u8,
+        /// Byte offset in the batch.
+        offset: usize,
+    },
+    /// Bytes that no release wrote.
+    #[error(
+        "damaged batch, offset {offset}: {message}; run `chronolith verify`, then restore or `repair`"
+    )]
+    Damaged {
+        /// Byte offset in the batch.
+        offset: usize,
+        /// Found against expected. Never holds content.
+        message: String,
+    },
+}
+
+/// Appends the bytes of a batch to `out`.
+///
+/// Records and ids must have passed their checks; this one only refuses a batch that is too
+/// big for a frame, and then leaves `out` as it was.
+///
+/// # Errors
+/// [`Refused`] on `batch` above [`BATCH_BYTES_MAX`].
+pub fn encode_batch(
+    ops: &[OpRef<'_>],
+    commit_time_us: i64,
+    out: &mut Vec<u8>,
+) -> Result<(), Refused> {
+    let start = out.len();
+    out.push(BATCH_VERSION);
+    out.extend_from_slice(&commit_time_us.to_le_bytes());
+    put_varint(out, ops.len() as u64);
+    for op in ops {
+        match op {
+            OpRef::Put {
+                mode,
+                record,
+                vector,
+            } => encode_put(out, *mode, record, *vector),
+            OpRef::Delete { scope, id } => {
+                out.push(TAG_DELETE);
+                put_bytes(out, scope.key());
+                put_bytes(out, id.as_bytes());
+            }
+        }
+        let size = out.len() - start;
+        if size > BATCH_BYTES_MAX {
+            out.truncate(start);
+            let message =
+                format!("is larger than {BATCH_BYTES_MAX} bytes; write fewer records at once");
+            return Err(Refused::new("batch", message));
+        }
+    }
+    Ok(())
+}
+
+fn encode_put(out: &mut Vec<u8>, mode: PutMode, record: &Record, vector: Option<&[u8]>) {
+    let bit = |present: bool, bit: u8| if present { bit } else { 0 };
+    let presence = bit(record.summary.is_some(), Presence::SUMMARY)
+        | bit(record.speaker.is_some(), Presence::SPEAKER)
+        | bit(record.source.is_some(), Presence::SOURCE)
+        | bit(record.source_class.is_some(), Presence::SOURCE_CLASS)
+        | bit(record.importance.is_some(), Presence::IMPORTANCE)
+        | bit(record.source_id.is_some(), Presence::SOURCE_ID)
+        | bit(vector.is_some(), Presence::VECTOR);
+    out.extend_from_slice(&[TAG_PUT, mode as u8, presence]);
+    put_bytes(out, record.scope.key());
+    put_bytes(out, record.id.as_bytes());
+    out.extend_from_slice(&record.event_time_us.to_le_bytes());
+    put_bytes(out, record.text.as_bytes());
+    for text in [&record.summary, &record.speaker, &record.source]
+        .into_iter()
+        .flatten()
+    {
+        put_bytes(out, text.as_bytes());
+    }
+    out.extend(record.source_class.map(|class| class as u8));
+    out.extend(record.importance.into_iter().flat_map(f32::to_le_bytes));
+    if let Some(source_id) = &record.source_id {
+        put_bytes(out, source_id.as_bytes());
+    }
+    put_bytes(out, record.attributes.as_bytes());
+    put_varint(out, record.tags.len() as u64);
+    for tag in &record.tags {
+        put_bytes(out, tag.as_bytes());
+    }
+    if let Some(vector) = vector {
+        put_bytes(out, vector);
+    }
+}
+
+/// Reads the bytes of a batch back, all of them.
+///
+/// # Errors
+/// [`CodecError`]; never a panic and never more memory than a few times the input.
+pub fn decode_batch(bytes: &[u8]) -> Result<Batch, CodecError> {
+    let mut input = Input::new(bytes);
+    if bytes.len() > BATCH_BYTES_MAX {
+        return Err(input.damaged(format!("{} bytes; at most {BATCH_BYTES_MAX}", bytes.len())));
+    }
+    let version = input.byte("version")?;
+    if version != BATCH_VERSION {
+        return Err(CodecError::Version { found: version });
+    }
+    let commit_time_us = i64::from_le_bytes(input.array("commit time")?);
+    let count = input.varint(input.left() / OP_BYTES_MIN, "number of operations")?;
+    let mut ops = Vec::with_capacity(count);
+    for _ in 0..count {
+        ops.push(op(&mut input)?);
+    }
+    if input.left() > 0 {
+        return Err(input.damaged(format!("{} bytes behind the last operation", input.left())));
+    }
+    Ok(Batch {
+        commit_time_us,
+        ops,
+    })
+}
+
+fn op(input: &mut Input<'_>) -> Result<Op, CodecError> {
+    let offset = input.offset();
+    match input.byte("operation")? {
+        TAG_PUT => put(input, offset),
+        TAG_DELETE => {
+            let scope = scope(input)?;
+            let id = input.string(ID_BYTES_MAX, "id")?;
+            check_id(&id).map_err(|refused| refuse(offset, &refused))?;
+            Ok(Op::Delete { scope, id })
+        }
+        tag if (1..=TAG_RESERVED_MAX).contains(&tag) => Err(CodecError::UnknownOp { tag, offset }),
+        tag => Err(CodecError::Damaged {
+            offset,
+            message: format!("{tag} is no operation"),
+        }),
+    }
+}
+
+fn put(input: &mut Input<'_>, offset: usize) -> Result<Op, CodecError> {
+    let mode = match input.byte("mode")? {
+        1 => PutMode::Upsert,
+        2 => PutMode::Insert,
+        other => return Err(input.damaged(format!("{other} is no mode"))),
+    };
+    let presence = input.byte("presence")?;
+    if presence & !Presence::ALL != 0 {
+        return Err(input.damaged(format!("unknown presence bits {presence:#010b}")));
+    }
+    let has = |bit: u8| presence & bit != 0;
+    let optional = |input: &mut Input<'_>, bit, bytes_max, what| {
+        if has(bit) {
+            input.string(bytes_max, what).map(Some)
+        } else {
+            Ok(None)
+        }
+    };
+    let scope = scope(input)?;
+    let id = input.string(ID_BYTES_MAX, "id")?;
+    let event_time_us = i64::from_le_bytes(input.array("event time")?);
+    let text = input.string(TEXT_BYTES_MAX, "text")?;
+    let mut record = Record::new(scope, id, event_time_us, text);
+    record.summary = optional(input, Presence::SUMMARY, SUMMARY_BYTES_MAX, "summary")?;
+    record.speaker = optional(input, Presence::SPEAKER, NAME_BYTES_MAX, "speaker")?;
+    record.source = optional(input, Presence::SOURCE, NAME_BYTES_MAX, "source")?;
+    if has(Presence::SOURCE_CLASS) {
+        record.source_class = Some(source_class(input)?);
+    }
+    if has(Presence::IMPORTANCE) {
+        record.importance = Some(f32::from_le_bytes(input.array("importance")?));
+    }
+    record.source_id = optional(input, Presence::SOURCE_ID, NAME_BYTES_MAX, "source id")?;
+    record.attributes = input.string(ATTRIBUTES_BYTES_MAX, "attributes")?;
+    record.tags = tags(input)?;
+    let vector = match has(Presence::VECTOR) {
+        true => Some(input.bytes(VECTOR_BYTES_MAX, "vector")?.to_vec()),
+        false => None,
+    };
+    record.check().map_err(|refused| refuse(offset, &refused))?;
+    Ok(Op::Put {
+        mode,
+        record: Box::new(record),
+        vector,
+    })
+}
+
+fn scope(input: &mut Input<'_>) -> Result<Scope, CodecError> {
+    let key = input.bytes(SCOPE_BYTES_MAX, "scope")?;
+    Scope::from_key(key).ok_or_else(|| input.damaged("the bytes before this are no scope's key"))
+}
+
+fn source_class(input: &mut Input<'_>) -> Result<SourceClass, CodecError> {
+    let value = input.byte("source class")?;
+    SourceClass::from_column(value)
+        .ok_or_else(|| input.damaged(format!("{value} is no source class")))
+}
+
+fn tags(input: &mut Input<'_>) -> Result<Vec<String>, CodecError> {
+    let count = input.varint(
+        TAGS_MAX.min(input.left() / STORED_TAG_BYTES_MIN),
+        "number of tags",
+    )?;
+    (0..count)
+        .map(|_| input.string(TAG_BYTES_MAX, "tag"))
+        .collect()
+}
+
+fn refuse(offset: usize, refused: &Refused) -> CodecError {
+    CodecError::Damaged {
+        offset,
+        message: format!("an operation that no release writes: {refused}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof!["[a-z ]{0,12}", ".{0,6}", "[\u{4e00}-\u{4eff}]{0,9}"]
+    }
+
+    fn some_record() -> impl Strategy<Value = Record> {
+        let names = (proptest::option::of(text()), proptest::option::of(text()));
+        let more = (proptest::option::of(text()), proptest::option::of(text()));
+        let class = proptest::option::of(0..5usize);
+        let marks = (class, proptest::option::of(0.0..=1.0f32), "[{}a-z]{0,5}");
+        let tags = proptest::collection::vec("[a-d]{1,3}", 0..4);
+        let key = (
+            "[a-c/]{0,3}[a-c]",
+            "[a-z0-9]{1,8}",
+            -9_000_000i64..9_000_000,
+            text(),
+        );
+        (key, names, more, marks, tags).prop_map(|(key, names, more, marks, tags)| {
+            let path = key
+                .0
+                .split('/')
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join("/");
+            let mut record = Record::new(Scope::parse(&path).expect("a path"), key.1, key.2, key.3);
+            (record.summary, record.speaker) = names;
+            (record.source, record.source_id) = more;
+            record.source_class = marks.0.map(|at| SourceClass::ALL[at]);
+            record.importance = marks.1;
+            record.attributes = marks.2;
+            record.tags = tags;
+            record
+        })
+    }
+
+    fn some_op() -> impl Strategy<Value = Op> {
+        let vector = proptest::option::of(proptest::collection::vec(any::<u8>(), 0..9));
+        prop_oneof![
+            3 => (any::<bool>(), some_record(), vector).prop_map(|(insert, record, vector)| Op::Put {
+                mode: if insert { PutMode::Insert } else { PutMode::Upsert },
+                record: Box::new(record),
+                vector,
+            }),
+            1 => some_record().prop_map(|record| Op::Delete { scope: record.scope, id: record.id }),
+        ]
+    }
+
+    fn encoded(batch: &Batch) -> Vec<u8> {
+        let ops: Vec<OpRef<'_>> = batch.ops.iter().map(Op::borrowed).collect();
+        let mut bytes = Vec::new();
+        encode_batch(&ops, batch.commit_time_us, &mut bytes).expect("small");
+        bytes
+    }
+
+    fn some_batch() -> impl Strategy<Value = Batch> {
+        (any::<i64>(), proptest::collection::vec(some_op(), 0..5)).prop_map(
+            |(commit_time_us, ops)| Batch {
+                commit_time_us,
+                ops,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_batch_comes_back_as_it_was(batch in some_batch()) {
+            prop_assert_eq!(decode_batch(&encoded(&batch)), Ok(batch));
+        }
+
+        #[test]
+        fn a_cut_or_longer_batch_is_damaged(batch in some_batch(), cut in any::<prop::sample::Index>()) {
+            let mut bytes = encoded(&batch);
+            prop_assert!(decode_batch(&bytes[..cut.index(bytes.len())]).is_err());
+            bytes.push(0);
+            prop_assert!(decode_batch(&bytes).is_err());
+        }
+
+        #[test]
+        fn what_is_accepted_after_mutation_has_this_one_encoding(
+            batch in some_batch(),
+            edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3u8), 1..4),
+        ) {
+            let mut bytes = encoded(&batch);
+            for (at, value, kind) in edits {
+                let at = at.index(bytes.len());
+                match kind {
+                    0 => bytes[at] = value,
+                    1 => bytes[at] ^= 1 << (value % 8),
+                    _ => bytes.insert(at, value),
+                }
+            }
+            if let Ok(read) = decode_batch(&bytes) {
+                prop_assert_eq!(encoded(&read), bytes);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_a_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let _first = decode_batch(&bytes);
+            bytes.insert(0, BATCH_VERSION);
+            let _with_version = decode_batch(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_huge_count_is_refused_before_anything_is_allocated() {
+        let mut bytes = vec![BATCH_VERSION];
+        bytes.extend([0; 8]);
+        put_varint(&mut bytes, u64::MAX >> 1);
+        bytes.extend([0; 64]);
+        let error = decode_batch(&bytes).expect_err("too many");
+        assert!(
+            matches!(error, CodecError::Damaged { offset: 9, .. }),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn later_ops_and_versions_are_named() {
+        let bytes =
+            |version, tag| [&[version, 0, 0, 0, 0, 0, 0, 0, 0, 1, tag][..], &[0; 9]].concat();
+        assert_eq!(
+            decode_batch(&bytes(1, 3)),
+            Err(CodecError::UnknownOp { tag: 3, offset: 10 })
+        );
+        assert_eq!(
+            decode_batch(&bytes(2, 1)),
+            Err(CodecError::Version { found: 2 })
+        );
+    }
+
+    #[test]
+    fn a_batch_above_a_frame_is_refused_and_leaves_no_bytes() {
+        let scope = Scope::parse("a").expect("a scope");
+        let record = Record::new(scope, "x", 0, "t".repeat(TEXT_BYTES_MAX));
+        let op = OpRef::Put {
+            mode: PutMode::Upsert,
+            record: &record,
+            vector: None,
+        };
+        let mut out = vec![7];
+        assert_eq!(
+            encode_batch(&[op; 16], 0, &mut out)
+                .expect_err("too big")
+                .field,
+            "batch"
+        );
+        assert_eq!(out, [7]);
+        encode_batch(&[op; 15], 0, &mut out).expect("fits");
+    }
+}

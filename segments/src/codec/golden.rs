@@ -1,0 +1,132 @@
+//! Are the bytes of a batch still the ones that were committed? An annotated hexdump says so.
+//!
+//! `CHRONOLITH_BLESS=1 cargo test -p chronolith-segments golden` rewrites the file; a change
+//! of a released format is a new file and a new version, not a blessing.
+
+use std::fmt::Write;
+
+use super::{Batch, Op, OpRef, PutMode, decode_batch, encode_batch};
+use crate::record::{Record, SourceClass};
+use crate::scope::Scope;
+
+const PATH: &str = "tests/golden/batch.txt";
+
+fn sample() -> Batch {
+    let scope = Scope::parse("user/ana").expect("a scope");
+    let mut full = Record::new(scope.clone(), "m1", 1_683_417_600_000_000, "Met Bo at 7.");
+    full.summary = Some("Met Bo".into());
+    full.speaker = Some("Ana".into());
+    full.source = Some("chat".into());
+    full.source_class = Some(SourceClass::UserConfirmed);
+    full.importance = Some(0.5);
+    full.source_id = Some("d1".into());
+    full.attributes = r#"{"n":1}"#.into();
+    full.tags = vec!["bo".into(), "met".into()];
+    let plain = Record::new(scope.clone(), "m2", -1, "");
+    let ops = vec![
+        Op::Put {
+            mode: PutMode::Upsert,
+            record: full.into(),
+            vector: Some(vec![0, 60, 0, 0]),
+        },
+        Op::Put {
+            mode: PutMode::Insert,
+            record: plain.into(),
+            vector: None,
+        },
+        Op::Delete {
+            scope,
+            id: "m0".into(),
+        },
+    ];
+    Batch {
+        commit_time_us: 1_700_000_000_000_000,
+        ops,
+    }
+}
+
+/// Widths and meanings of the sample's fields, in order; together all of its bytes.
+const FIELDS: &[(usize, &str)] = &[
+    (1, "version"),
+    (8, "commit time, i64 us"),
+    (1, "operations"),
+    (1, "op: put"),
+    (1, "mode: upsert"),
+    (1, "presence: all seven"),
+    (10, "scope: length, key user 00 ana 00"),
+    (3, "id: m1"),
+    (8, "event time, i64 us"),
+    (13, "text"),
+    (7, "summary"),
+    (4, "speaker"),
+    (5, "source"),
+    (1, "source class: user_confirmed"),
+    (4, "importance, f32"),
+    (3, "source id"),
+    (8, "attributes"),
+    (1, "tags"),
+    (3, "tag: bo"),
+    (4, "tag: met"),
+    (5, "vector: length, bytes as stored"),
+    (1, "op: put"),
+    (1, "mode: insert"),
+    (1, "presence: none"),
+    (10, "scope"),
+    (3, "id: m2"),
+    (8, "event time, i64 us: -1"),
+    (1, "text: empty"),
+    (1, "attributes: empty"),
+    (1, "tags: none"),
+    (1, "op: delete"),
+    (10, "scope"),
+    (3, "id: m0"),
+];
+
+fn hexdump(bytes: &[u8]) -> String {
+    let mut dump = String::from("# One batch, format version 1. offset: bytes # meaning\n");
+    let mut offset = 0;
+    for (width, meaning) in FIELDS {
+        let hex: Vec<String> = bytes[offset..offset + width]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        writeln!(dump, "{offset:04x}: {:<38} # {meaning}", hex.join(" ")).expect("to a string");
+        offset += width;
+    }
+    assert_eq!(offset, bytes.len(), "every byte has a meaning");
+    dump
+}
+
+/// The bytes of a hexdump, comments left out.
+fn parse(dump: &str) -> Vec<u8> {
+    let lines = dump
+        .lines()
+        .filter_map(|line| line.split('#').next()?.split_once(": "));
+    let hex = lines.flat_map(|(_, hex)| hex.split_whitespace());
+    hex.map(|byte| u8::from_str_radix(byte, 16).expect("hex"))
+        .collect()
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test reads its committed file, not a store"
+)]
+fn the_bytes_of_a_batch_are_the_committed_ones() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(PATH);
+    let ops = sample();
+    let borrowed: Vec<OpRef<'_>> = ops.ops.iter().map(Op::borrowed).collect();
+    let mut bytes = Vec::new();
+    encode_batch(&borrowed, ops.commit_time_us, &mut bytes).expect("small");
+    let dump = hexdump(&bytes);
+    if std::env::var_os("CHRONOLITH_BLESS").is_some() {
+        std::fs::write(&path, &dump).expect("the golden file is written");
+    }
+    let golden = String::from_utf8(std::fs::read(&path).expect("the golden file")).expect("text");
+    assert_eq!(dump, golden);
+    assert_eq!(
+        decode_batch(&parse(&golden)),
+        Ok(ops),
+        "the committed bytes still read"
+    );
+}

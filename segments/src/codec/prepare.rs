@@ -1,0 +1,160 @@
+//! Is a record fit to be stored, and what does it look like once it is?
+
+use crate::analyze::{Analyzed, Analyzer, Fields};
+use crate::error::Refused;
+use crate::prepared::{Prepared, TokenCounter, VectorSpace, prepare_vector};
+use crate::record::Record;
+
+/// Checks and analyses a caller's record. The only place where a caller's vector is checked.
+///
+/// # Errors
+/// [`Refused`] naming the first field at fault.
+pub fn prepare(
+    mut record: Record,
+    analyzer: &Analyzer,
+    space: Option<&VectorSpace>,
+    counter: TokenCounter,
+) -> Result<Prepared, Refused> {
+    record.check()?;
+    let vector = match (record.vector.take(), space) {
+        (None, _) => None,
+        (Some(vector), Some(space)) => Some(prepare_vector(space, &vector)?),
+        (Some(_), None) => return Err(no_space()),
+    };
+    Ok(finish(record, vector, analyzer, counter))
+}
+
+/// Prepares a record that the log gave back, with its vector as stored.
+///
+/// # Errors
+/// [`Refused`] where the record or the size of its vector does not fit this store: the log
+/// is damaged or another store's.
+pub fn prepare_replayed(
+    record: Record,
+    vector: Option<Vec<u8>>,
+    analyzer: &Analyzer,
+    space: Option<&VectorSpace>,
+    counter: TokenCounter,
+) -> Result<Prepared, Refused> {
+    record.check()?;
+    if let Some(vector) = &vector {
+        let expected = space.ok_or_else(no_space)?.vector_bytes();
+        if vector.len() != expected {
+            let message = format!("has {} bytes; this store keeps {expected}", vector.len());
+            return Err(Refused::new("vector", message));
+        }
+    }
+    Ok(finish(record, vector, analyzer, counter))
+}
+
+fn no_space() -> Refused {
+    Refused::new(
+        "vector",
+        "this store takes none; create one with --dim or an embedder",
+    )
+}
+
+fn finish(
+    mut record: Record,
+    vector: Option<Vec<u8>>,
+    analyzer: &Analyzer,
+    counter: TokenCounter,
+) -> Prepared {
+    record.vector = None;
+    record.tags.sort_unstable();
+    record.tags.dedup();
+    let fields = Fields {
+        text: &record.text,
+        summary: record.summary.as_deref(),
+        speaker: record.speaker.as_deref(),
+        event_time_us: Some(record.event_time_us),
+    };
+    let mut analyzed = Analyzed::new();
+    analyzer.analyze_fields(&fields, &mut analyzed);
+    let summary_tokens = record
+        .summary
+        .as_deref()
+        .map_or(0, |summary| counter.cost(summary));
+    Prepared {
+        analyzed,
+        vector,
+        text_tokens: counter.cost(&record.text),
+        summary_tokens,
+        record,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyze::{AnalyzerKind, AnalyzerOptions, Language};
+    use crate::prepared::VectorFormat;
+    use crate::scope::Scope;
+
+    fn record() -> Record {
+        let scope = Scope::parse("a").expect("a scope");
+        Record::new(scope, "x", 1_683_417_600_000_000, "alpha beta")
+    }
+
+    fn prepared(record: Record, options: AnalyzerOptions) -> Prepared {
+        let analyzer = Analyzer::new(AnalyzerKind::Default, Language::ENGLISH, options);
+        let analyzer = analyzer.expect("English");
+        prepare(record, &analyzer, None, TokenCounter::default()).expect("fits")
+    }
+
+    #[test]
+    fn only_what_the_store_asks_for_is_indexed_and_counted() {
+        let mut full = record();
+        full.summary = Some("gamma".into());
+        full.speaker = Some("Ana".into());
+        full.tags = vec!["b".into(), "a".into(), "b".into()];
+        let plain = prepared(full.clone(), AnalyzerOptions::default());
+        assert_eq!(plain.analyzed.length(), 2);
+        assert_eq!(plain.record.tags, ["a", "b"]);
+        assert_eq!((plain.text_tokens, plain.summary_tokens), (3, 2));
+        let all = AnalyzerOptions {
+            summary: true,
+            speaker: true,
+            event_date: true,
+        };
+        let all = prepared(full, all);
+        assert_eq!(all.analyzed.length(), 7);
+        assert!(
+            all.analyzed
+                .terms()
+                .any(|term| term == (b"2023".as_slice(), 1))
+        );
+    }
+
+    #[test]
+    fn a_vector_needs_a_space_and_is_taken_out() {
+        let mut with_vector = record();
+        with_vector.vector = Some(vec![0.0, 2.0]);
+        let space = VectorSpace {
+            model: "m".into(),
+            dim: 2,
+            format: VectorFormat::F16,
+            normalised: true,
+        };
+        let (analyzer, counter) = (Analyzer::default(), TokenCounter::default());
+        let run = |space| prepare(with_vector.clone(), &analyzer, space, counter);
+        assert_eq!(run(None).expect_err("no space").field, "vector");
+        let prepared = run(Some(&space)).expect("fits");
+        assert_eq!(prepared.record.vector, None);
+        let bytes = prepared.vector.clone().expect("a vector");
+        let again = |bytes: Vec<u8>, space| {
+            prepare_replayed(
+                prepared.record.clone(),
+                Some(bytes),
+                &analyzer,
+                space,
+                counter,
+            )
+        };
+        let replayed = again(bytes.clone(), Some(&space)).expect("fits");
+        assert_eq!(replayed.vector, prepared.vector);
+        let short = again(bytes[1..].to_vec(), Some(&space));
+        assert_eq!(short.expect_err("short").field, "vector");
+        assert_eq!(again(bytes, None).expect_err("no space").field, "vector");
+    }
+}

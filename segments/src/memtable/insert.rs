@@ -1,0 +1,265 @@
+//! How does a row get in? Everything of it is written, then the row count publishes it.
+
+use std::mem::size_of;
+
+use super::list::{self, HEADER_WORDS, View};
+use super::sync::Ordering;
+use super::words::split;
+use super::{
+    Body, COMMIT_SEQ, COMMIT_TIME, EVENT_TIME, IMPORTANCE, LENGTH, Memtable, NO_ROW, OLDER_ROW,
+    ROW_WORDS, SCOPE, SCOPE_ENTRY_WORDS, SCOPE_LENGTH_SUM, SCOPE_TIME_MAX, SCOPE_TIME_MIN,
+    SOURCE_CLASS, SUMMARY_TOKENS, ScopeInfo, TEXT_TOKENS, Tag, VECTORS, Writer,
+};
+use crate::limits::ROWS_MAX;
+use crate::memtable::sync::AtomicU32;
+use crate::prepared::Prepared;
+use crate::record::SourceClass;
+
+/// What a heap allocation costs beside its bytes, roughly.
+const ALLOCATION_BYTES: usize = 16;
+
+impl Memtable {
+    /// Appends a row and returns its number. Rows get ascending numbers; commit seqs must
+    /// not go back. The row is visible to readers of its seq when this returns.
+    ///
+    /// One writer at a time: the engine's apply lock sees to it.
+    ///
+    /// # Panics
+    /// If two threads insert at once, after a seal, or beyond [`ROWS_MAX`] rows: mistakes of
+    /// the caller that would corrupt what readers see.
+    pub fn insert(&self, prepared: &Prepared, commit_seq: u64, commit_time_us: i64) -> u32 {
+        let mut writer = self
+            .writer
+            .try_lock()
+            .expect("one insert at a time, under the apply lock");
+        assert!(!self.is_sealed(), "a sealed memtable takes no inserts");
+        let row = self.rows.load(Ordering::Relaxed);
+        assert!(
+            row < ROWS_MAX,
+            "a memtable is sealed long before {ROWS_MAX} rows"
+        );
+        debug_assert!(row == 0 || self.column_u64(row - 1, COMMIT_SEQ) <= commit_seq);
+        let record = &prepared.record;
+        let scope = self.intern_scope(record.scope.key());
+        self.write_columns(row, scope, prepared, commit_seq, commit_time_us);
+        self.write_body(&mut writer, row, prepared);
+        self.link_id(row, scope, &record.id);
+        self.index_terms(&mut writer, row, scope, prepared);
+        self.index_scope(row, scope, record.event_time_us, prepared.analyzed.length());
+        let class = SourceClass::to_column(record.source_class);
+        let extremes = &self.extremes;
+        extremes
+            .event_time_us_min
+            .fetch_min(record.event_time_us, Ordering::Relaxed);
+        extremes
+            .event_time_us_max
+            .fetch_max(record.event_time_us, Ordering::Relaxed);
+        extremes
+            .source_class_max
+            .fetch_max(class, Ordering::Relaxed);
+        self.rows.store(row + 1, Ordering::Release);
+        row
+    }
+
+    fn write_columns(
+        &self,
+        row: u32,
+        scope: u32,
+        prepared: &Prepared,
+        commit_seq: u64,
+        commit_time_us: i64,
+    ) {
+        let record = &prepared.record;
+        let base = u64::from(row) * ROW_WORDS;
+        let columns = &self.columns;
+        let vectors_before = if row == 0 {
+            0
+        } else {
+            columns.get(base - ROW_WORDS + VECTORS)
+        };
+        columns.reserve(base + ROW_WORDS);
+        columns.set_u64(base + EVENT_TIME, record.event_time_us.cast_unsigned());
+        columns.set_u64(base + COMMIT_SEQ, commit_seq);
+        columns.set_u64(base + COMMIT_TIME, commit_time_us.cast_unsigned());
+        columns.set(base + SCOPE, scope);
+        columns.set(base + OLDER_ROW, NO_ROW);
+        columns.set(base + LENGTH, prepared.analyzed.length());
+        columns.set(base + TEXT_TOKENS, prepared.text_tokens);
+        columns.set(base + SUMMARY_TOKENS, prepared.summary_tokens);
+        columns.set(
+            base + IMPORTANCE,
+            record.importance.unwrap_or(f32::NAN).to_bits(),
+        );
+        let class = SourceClass::to_column(record.source_class);
+        columns.set(base + SOURCE_CLASS, u32::from(class));
+        columns.set(
+            base + VECTORS,
+            vectors_before + u32::from(prepared.vector.is_some()),
+        );
+    }
+
+    fn write_body(&self, writer: &mut Writer, row: u32, prepared: &Prepared) {
+        let record = &prepared.record;
+        debug_assert_eq!(
+            prepared.vector.as_ref().map(Vec::len),
+            prepared
+                .vector
+                .as_ref()
+                .and(self.vector_space())
+                .map(|space| space.vector_bytes()),
+            "a vector has the form of the store's vector space"
+        );
+        let tags = record.tags.iter().map(|name| self.intern_tag(writer, name));
+        let body = Body {
+            tags: tags.collect(),
+            id: record.id.as_str().into(),
+            text: record.text.as_str().into(),
+            summary: record.summary.as_deref().map(Box::from),
+            speaker: record.speaker.as_deref().map(Box::from),
+            source: record.source.as_deref().map(Box::from),
+            source_id: record.source_id.as_deref().map(Box::from),
+            attributes: record.attributes.as_str().into(),
+            vector: prepared.vector.as_deref().map(Box::from),
+        };
+        if body.tags.is_empty() {
+            list::push(&self.arena, self.untagged, [row]);
+        }
+        for tag in &body.tags {
+            list::push(&self.arena, self.tag(*tag).rows, [row]);
+        }
+        self.account(body.heap_bytes());
+        self.bodies.fill(row, Box::new(body));
+    }
+
+    fn link_id(&self, row: u32, scope: u32, id: &str) {
+        let words = &self.arena.words;
+        let entry = self.find_id(scope, id);
+        if let Some(entry) = entry {
+            let newest = u64::from(entry) + 1;
+            self.columns
+                .set(u64::from(row) * ROW_WORDS + OLDER_ROW, words.get(newest));
+            words.publish(newest, row);
+        } else {
+            let entry = self.arena.alloc(2);
+            words.set(u64::from(entry), scope);
+            words.set(u64::from(entry) + 1, row);
+            self.id_table.insert(self.hash(&(scope, id)), entry);
+        }
+    }
+
+    fn index_terms(&self, writer: &mut Writer, row: u32, scope: u32, prepared: &Prepared) {
+        for (term, freq) in prepared.analyzed.terms() {
+            let term = self.intern_term(writer, term);
+            let list = self
+                .find_pair(scope, term)
+                .unwrap_or_else(|| self.add_pair(scope, term));
+            list::push(&self.arena, list, [row, freq]);
+        }
+    }
+
+    fn index_scope(&self, row: u32, scope: u32, event_time_us: i64, length: u32) {
+        let info = self.scope(scope);
+        let rows = View::<SCOPE_ENTRY_WORDS>::new(&self.arena, info.rows);
+        let (mut length_sum, mut min, mut max) = (u64::from(length), event_time_us, event_time_us);
+        if let Some(last) = rows.count().checked_sub(1) {
+            length_sum += rows.get_u64(last, SCOPE_LENGTH_SUM);
+            min = min.min(rows.get_u64(last, SCOPE_TIME_MIN).cast_signed());
+            max = max.max(rows.get_u64(last, SCOPE_TIME_MAX).cast_signed());
+            if event_time_us < max && info.disordered_at.load(Ordering::Relaxed) == u32::MAX {
+                // Before the list's count: who sees the row sees that it is out of order.
+                info.disordered_at.store(rows.count(), Ordering::Relaxed);
+            }
+        }
+        let [sum_low, sum_high] = split(length_sum);
+        let [min_low, min_high] = split(min.cast_unsigned());
+        let [max_low, max_high] = split(max.cast_unsigned());
+        let entry = [row, sum_low, sum_high, min_low, min_high, max_low, max_high];
+        list::push::<SCOPE_ENTRY_WORDS>(&self.arena, info.rows, entry);
+    }
+
+    fn intern_scope(&self, key: &[u8]) -> u32 {
+        if let Some(ordinal) = self.find_scope(key) {
+            return ordinal;
+        }
+        let ordinal = self.scope_count.load(Ordering::Relaxed);
+        let rows = self.arena.alloc(HEADER_WORDS);
+        let disordered_at = AtomicU32::new(u32::MAX);
+        self.scopes.fill(
+            ordinal,
+            ScopeInfo {
+                key: key.into(),
+                rows,
+                disordered_at,
+            },
+        );
+        self.account(size_of::<ScopeInfo>() + key.len() + ALLOCATION_BYTES);
+        self.scope_table.insert(self.hash(key), ordinal + 1);
+        self.scope_order
+            .insert(&self.arena, ordinal, |n| &self.scope(n).key);
+        self.scope_count.store(ordinal + 1, Ordering::Relaxed);
+        ordinal
+    }
+
+    fn intern_term(&self, writer: &mut Writer, term: &[u8]) -> u32 {
+        self.find_term(term).unwrap_or_else(|| {
+            let ordinal = writer.terms;
+            writer.terms += 1;
+            self.terms.fill(ordinal, term.into());
+            self.account(size_of::<Box<[u8]>>() + 8 + term.len() + ALLOCATION_BYTES);
+            self.term_table.insert(self.hash(term), ordinal + 1);
+            ordinal
+        })
+    }
+
+    fn intern_tag(&self, writer: &mut Writer, name: &str) -> u32 {
+        self.find_tag(name).unwrap_or_else(|| {
+            let ordinal = writer.tags;
+            writer.tags += 1;
+            let rows = self.arena.alloc(HEADER_WORDS);
+            self.tags.fill(
+                ordinal,
+                Tag {
+                    name: name.into(),
+                    rows,
+                },
+            );
+            self.account(size_of::<Tag>() + 8 + name.len() + ALLOCATION_BYTES);
+            self.tag_table.insert(self.hash(name), ordinal + 1);
+            ordinal
+        })
+    }
+
+    /// Adds the empty list of a term in a scope and returns its address.
+    fn add_pair(&self, scope: u32, term: u32) -> u32 {
+        let entry = self.arena.alloc(2 + HEADER_WORDS);
+        self.arena.words.set(u64::from(entry), scope);
+        self.arena.words.set(u64::from(entry) + 1, term);
+        self.pair_table.insert(self.hash(&(scope, term)), entry);
+        entry + 2
+    }
+
+    fn account(&self, bytes: usize) {
+        self.heap_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl Body {
+    /// Bytes on the heap, its cell and its own box included.
+    fn heap_bytes(&self) -> usize {
+        let optional = [&self.summary, &self.speaker, &self.source, &self.source_id];
+        let lengths = [
+            self.id.len(),
+            self.text.len(),
+            self.attributes.len(),
+            self.tags.len() * 4,
+        ]
+        .into_iter()
+        .chain(optional.into_iter().flatten().map(|text| text.len()))
+        .chain(self.vector.as_ref().map(|vector| vector.len()));
+        let boxes: usize = lengths
+            .filter(|length| *length > 0)
+            .map(|length| length + ALLOCATION_BYTES)
+            .sum();
+        boxes + size_of::<Self>() + 2 * ALLOCATION_BYTES
+    }
+}

@@ -144,8 +144,9 @@ impl Recovered {
         self.parts.last().expect("a recovery has at least one file")
     }
 
-    /// Stands the newest file's scan behind the last frame proven durable, and returns the
-    /// first seq behind it.
+    /// Stands the newest file's scan behind the last batch proven durable, and returns the
+    /// first seq behind it. A seal behind that batch proves it, but may itself live in the
+    /// page cache only: it stays outside, or a power cut would leave a cut nobody can reach.
     fn find_cut(&self) -> Result<(FileScan, Position, Option<u64>), WalError> {
         let newest = self.newest();
         let (env, dir) = (&self.env, &self.dir);
@@ -158,8 +159,6 @@ impl Recovered {
             }
             cut = scan.at;
         }
-        // Nothing to copy; seals behind the last batch stay in front of the cut.
-        cut = scan.at;
         Ok((scan, cut, None))
     }
 

@@ -158,6 +158,10 @@ impl Disk {
         }
         s.crash_at = None;
         s.dead = false;
+        if image == Image::All {
+            // The cache outlives the process, and is still not on the disk.
+            return;
+        }
         s.crash_names(image, &mut coin);
         for inode in &mut s.inodes {
             inode.crash(image, &mut coin);
@@ -425,7 +429,16 @@ impl VfsFile for Handle {
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         let mut s = self.disk.state();
-        let dies = s.step(Op::Write)?;
+        let dies = match s.step(Op::Write) {
+            Ok(dies) => dies,
+            Err(e) => {
+                // An error is no promise that nothing was written: the worst case.
+                if !s.dead {
+                    s.inodes[self.inode].write(offset, buf);
+                }
+                return Err(e);
+            }
+        };
         let len = s.inodes[self.inode].now.len() as u64;
         let mut n = buf.len();
         if let Some(left) = s.space_left {

@@ -258,3 +258,29 @@ fn frames_above_the_proven_seq_are_copied_behind_a_cut() {
     let expected: Vec<_> = [0, 1, 2, 4].map(|n| body(n, 100)).into();
     assert_eq!(recovered_bodies(&recovered), expected);
 }
+
+/// A frame of another history with the same store, epoch, seq and offset (a stale copy of
+/// the file) is not this log's frame.
+#[test]
+fn a_frame_of_another_history_does_not_chain() {
+    let (bed, other) = (Bed::new(0), Bed::new(0));
+    drop(log_with(&bed, 3));
+    let log = log_with(&other, 1);
+    commit(&log, &body(77, 100));
+    commit(&log, &body(2, 100));
+    let foreign = other.read(&log_name(1))[frame_at(2)..frame_at(3)].to_vec();
+    bed.edit(&log_name(1), |bytes| {
+        bytes[frame_at(2)..frame_at(3)].copy_from_slice(&foreign)
+    });
+    let refused = Log::recover(&bed.env, DIR.as_ref(), &small()).expect_err("stale");
+    assert!(
+        matches!(
+            refused,
+            WalError::Corrupt {
+                flaw: Flaw::Chain,
+                ..
+            }
+        ),
+        "{refused}"
+    );
+}

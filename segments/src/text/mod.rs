@@ -24,7 +24,7 @@ mod reader;
 mod rows;
 mod writer;
 
-pub(crate) use dictionary::{DICTIONARY_BYTES_MAX, TextDictionary, train};
+pub(crate) use dictionary::{SAMPLE_BYTES_MAX, TextDictionary, train};
 pub(crate) use reader::TextBlocks;
 pub(crate) use rows::{decode_detailed, decode_distilled, encode_detailed, encode_distilled};
 pub(crate) use writer::TextWriter;

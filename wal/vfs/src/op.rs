@@ -1,0 +1,120 @@
+//! What kinds of operation there are, and which errors a system answers with.
+
+use std::fmt;
+use std::io;
+
+/// A kind of file-system operation, for counting, tracing and choosing faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OpKind {
+    /// `open_read`.
+    OpenRead,
+    /// `open_write`.
+    OpenWrite,
+    /// `create_new`, or `try_lock` where it makes the lock file.
+    Create,
+    /// `read_at`.
+    Read,
+    /// `write_at`.
+    Write,
+    /// `sync_data` and `sync_all`.
+    Sync,
+    /// `set_len`.
+    SetLen,
+    /// `len`.
+    Len,
+    /// `map`.
+    Map,
+    /// `rename`.
+    Rename,
+    /// `remove_file`; in a simulated disk each removal inside `remove_dir_all` too.
+    Remove,
+    /// `remove_dir_all`.
+    RemoveDir,
+    /// `create_dir`.
+    CreateDir,
+    /// `sync_dir`.
+    SyncDir,
+    /// `list`.
+    List,
+    /// `stat`.
+    Stat,
+    /// `seal`.
+    Seal,
+    /// `try_lock`.
+    Lock,
+}
+
+impl OpKind {
+    /// Every kind, in declaration order.
+    pub const ALL: [Self; 18] = [
+        Self::OpenRead,
+        Self::OpenWrite,
+        Self::Create,
+        Self::Read,
+        Self::Write,
+        Self::Sync,
+        Self::SetLen,
+        Self::Len,
+        Self::Map,
+        Self::Rename,
+        Self::Remove,
+        Self::RemoveDir,
+        Self::CreateDir,
+        Self::SyncDir,
+        Self::List,
+        Self::Stat,
+        Self::Seal,
+        Self::Lock,
+    ];
+}
+
+/// An error of the operating system, by its usual name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Errno {
+    /// EIO.
+    Io,
+    /// ENOSPC.
+    NoSpace,
+    /// EDQUOT.
+    Quota,
+    /// EMFILE.
+    TooManyFiles,
+    /// EINTR.
+    Interrupted,
+    /// EROFS.
+    ReadOnly,
+}
+
+impl Errno {
+    /// Every error.
+    pub const ALL: [Self; 6] = [
+        Self::Io,
+        Self::NoSpace,
+        Self::Quota,
+        Self::TooManyFiles,
+        Self::Interrupted,
+        Self::ReadOnly,
+    ];
+}
+
+impl From<Errno> for io::Error {
+    fn from(errno: Errno) -> Self {
+        use rustix::io::Errno as Os;
+        let os = match errno {
+            Errno::Io => Os::IO,
+            Errno::NoSpace => Os::NOSPC,
+            Errno::Quota => Os::DQUOT,
+            Errno::TooManyFiles => Os::MFILE,
+            Errno::Interrupted => Os::INTR,
+            Errno::ReadOnly => Os::ROFS,
+        };
+        // With the raw number inside, as the system would give it.
+        Self::from_raw_os_error(os.raw_os_error())
+    }
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        io::Error::from(*self).fmt(f)
+    }
+}

@@ -21,7 +21,7 @@ pub enum FaultAction {
     /// A read or write moves at most this many bytes (at least one); others are done as usual.
     Short(usize),
     /// A file sync fails and takes the dirty pages with it. Only over a [`SimVfs`]
-    /// ([`FaultVfs::over_sim`]).
+    /// ([`FaultVfs::over_sim`]), whose next sync fails: syncs from several threads may swap turns.
     FailedSync(FailedSync),
 }
 

@@ -99,6 +99,10 @@ pub trait Vfs: Send + Sync + fmt::Debug {
 }
 
 /// An open file. All I/O is positioned; there is no cursor.
+#[expect(
+    clippy::len_without_is_empty,
+    reason = "the length is a question to the system that can fail; nobody asks for emptiness"
+)]
 pub trait VfsFile: Send + Sync + fmt::Debug {
     /// Reads up to `buf.len()` bytes at `offset`; 0 means end of file. May be short.
     ///

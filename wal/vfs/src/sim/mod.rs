@@ -240,6 +240,10 @@ impl Vfs for SimVfs {
             (Entry::Dir(_), _) if to.starts_with(from) => {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
+            // A directory on the way to the source.
+            (_, Some(Entry::Dir(_))) if from.starts_with(to) => {
+                return Err(io::ErrorKind::DirectoryNotEmpty.into());
+            }
             (Entry::File(_), Some(Entry::Dir(_))) => return Err(io::ErrorKind::IsADirectory.into()),
             (Entry::Dir(_), Some(Entry::File(_))) => {
                 return Err(io::ErrorKind::NotADirectory.into());

@@ -1,0 +1,96 @@
+//! Goal: the real doors give what they promise, and the simulated ones repeat themselves.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use chronolith_vfs::{Clock, Entropy, Env, SeededEntropy, SimClock, SimVfs, Vfs};
+
+#[test]
+fn modes_are_the_owners_alone() {
+    let temp = tempfile::tempdir().expect("a temporary directory");
+    let vfs = Env::real().vfs;
+    let mode = |name: &str| {
+        let meta = std::fs::metadata(temp.path().join(name)).expect("exists");
+        meta.permissions().mode() & 0o777
+    };
+    vfs.create_dir(&temp.path().join("d")).expect("made");
+    vfs.create_new(&temp.path().join("d/a")).expect("created");
+    let lock = vfs.try_lock(&temp.path().join("LOCK")).expect("locked");
+    assert_eq!(
+        (mode("d"), mode("d/a"), mode("LOCK")),
+        (0o700, 0o600, 0o600)
+    );
+    vfs.seal(&temp.path().join("d/a")).expect("sealed");
+    assert_eq!(mode("d/a"), 0o400);
+    drop(lock);
+}
+
+#[test]
+fn real_time_entropy_and_threads_work() {
+    let env = Env::real();
+    assert!(env.clock.now_us() > 1_700_000_000_000_000);
+    let before = env.clock.monotonic_ns();
+    env.clock.sleep(Duration::from_millis(1));
+    assert!(env.clock.monotonic_ns() >= before + 1_000_000);
+    let (mut a, mut b) = ([0; 16], [0; 16]);
+    env.entropy.fill(&mut a);
+    env.entropy.fill(&mut b);
+    assert_ne!(a, b);
+    let ran = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&ran);
+    let body = Box::new(move || seen.store(true, Ordering::SeqCst));
+    assert!(env.threads.spawn("test", body).expect("started").join());
+    assert!(ran.load(Ordering::SeqCst));
+    let panics = Box::new(|| panic!("on purpose"));
+    assert!(!env.threads.spawn("test", panics).expect("started").join());
+}
+
+#[test]
+fn a_simulated_clock_stands_still_and_moves_when_told() {
+    let clock = SimClock::new();
+    let start_us = clock.now_us();
+    assert_eq!((clock.now_us(), clock.monotonic_ns()), (start_us, 0));
+    clock.sleep(Duration::from_secs(2));
+    assert_eq!(clock.now_us(), start_us + 2_000_000);
+    assert_eq!(clock.monotonic_ns(), 2_000_000_000);
+    clock.set_us(5);
+    assert_eq!((clock.now_us(), clock.monotonic_ns()), (5, 2_000_000_000));
+}
+
+#[test]
+fn equal_seeds_give_equal_bytes() {
+    let draw = |seed| {
+        let entropy = SeededEntropy::new(seed);
+        let (mut a, mut b) = ([0; 13], [0; 13]);
+        entropy.fill(&mut a);
+        entropy.fill(&mut b);
+        (a, b)
+    };
+    assert_eq!(draw(1), draw(1));
+    assert_ne!(draw(1), draw(2));
+    assert_ne!(draw(1).0, draw(1).1);
+}
+
+#[test]
+fn a_simulated_environment_is_one_disk_and_one_clock() {
+    let (env, sim, clock) = Env::sim(7);
+    env.vfs.create_new("/a".as_ref()).expect("created");
+    assert_eq!(sim.files().len(), 1);
+    clock.set_us(1);
+    assert_eq!(env.clock.now_us(), 1);
+    let other = env.with_vfs(SimVfs::new());
+    assert!(other.vfs.list("/".as_ref()).expect("listed").is_empty());
+    assert_eq!(other.clock.now_us(), 1);
+}
+
+#[test]
+fn trace_lines_tell_what_was_done() {
+    let sim = SimVfs::new();
+    let file = sim.create_new("/a".as_ref()).expect("created");
+    file.write_all_at(b"abc", 4).expect("written");
+    file.set_len(5).expect("cut");
+    let lines: Vec<_> = sim.trace().iter().map(ToString::to_string).collect();
+    assert_eq!(lines, ["0 Create /a", "1 Write /a @4 +3", "2 SetLen /a =5"]);
+}

@@ -21,10 +21,7 @@
 use std::io;
 use std::sync::PoisonError;
 
-#[cfg(loom)]
-use loom::sync::{Condvar, Mutex, MutexGuard};
-#[cfg(not(loom))]
-use std::sync::{Condvar, Mutex, MutexGuard};
+use chronolith_vfs::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::error::WalError;
 

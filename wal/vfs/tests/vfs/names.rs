@@ -112,6 +112,20 @@ fn a_rename_across_directories_is_durable_with_the_targets_sync() {
 }
 
 #[test]
+fn the_targets_sync_settles_how_the_file_came_there() {
+    let sim = SimVfs::new();
+    for dir in ["/d", "/e"] {
+        sim.create_dir(Path::new(dir)).expect("made");
+    }
+    sync_dir(&sim, "/");
+    create(&sim, "/d/a");
+    rename(&sim, "/d/a", "/d/x");
+    rename(&sim, "/d/x", "/e/b");
+    sync_dir(&sim, "/e");
+    assert_eq!(outcomes(&sim), set(["/e/b=/d/a"]));
+}
+
+#[test]
 fn the_removal_of_a_tree_can_stop_in_its_middle() {
     let sim = SimVfs::new();
     sim.create_dir(Path::new("/d")).expect("made");

@@ -44,8 +44,8 @@ mod vectors;
 mod writer;
 
 pub use codec::{
-    BATCH_VERSION, Batch, CodecError, Op, OpRef, PutMode, decode_batch, encode_batch,
-    prepare, prepare_replayed,
+    BATCH_VERSION, Batch, CodecError, Op, OpRef, PutMode, RowTerms, decode_batch,
+    encode_batch, set_commit_time, prepare, prepare_replayed,
 };
 pub use deletes::{Death, DeathKind, DeathLog, DeleteSet};
 pub use error::{Refused, SegmentError};

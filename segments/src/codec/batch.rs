@@ -6,6 +6,8 @@
 //!           [summary] [speaker] [source] [source class u8] [importance f32] [source id]
 //!           attributes | tags varint, tag ... | [vector]
 //!   delete  2 u8 | scope | id
+//!   link    3 u8 | scope | parent | child
+//!   unlink  4 u8 | scope | parent | child
 //! ```
 //!
 //! | field | form | range | who checks |
@@ -34,11 +36,15 @@ use crate::scope::Scope;
 /// The version this build writes, and the only one it reads.
 pub const BATCH_VERSION: u8 = 1;
 
-/// First byte of an op. 3 to 15 are kept for later ops; decoding one names it.
+/// First byte of an op. 5 to 15 are kept for later ops; decoding one names it.
 const TAG_PUT: u8 = 1;
 const TAG_DELETE: u8 = 2;
+const TAG_LINK: u8 = 3;
+const TAG_UNLINK: u8 = 4;
 const TAG_RESERVED_MAX: u8 = 15;
 
+/// Where the commit time lies: behind the version.
+const COMMIT_TIME_AT: usize = 1;
 /// Smallest op: a delete of a one-byte id in a one-byte scope.
 const OP_BYTES_MIN: usize = 1 + 3 + 2;
 /// Smallest tag: its length and one byte.
@@ -89,6 +95,24 @@ pub enum Op {
         /// Which.
         id: String,
     },
+    /// Makes one tag count as another, in a scope and below.
+    LinkTag {
+        /// Where.
+        scope: Scope,
+        /// The wider tag.
+        parent: String,
+        /// The narrower tag.
+        child: String,
+    },
+    /// Takes such an edge back.
+    UnlinkTag {
+        /// Where.
+        scope: Scope,
+        /// The wider tag.
+        parent: String,
+        /// The narrower tag.
+        child: String,
+    },
 }
 
 impl Op {
@@ -105,6 +129,24 @@ impl Op {
                 vector: vector.as_deref(),
             },
             Self::Delete { scope, id } => OpRef::Delete { scope, id },
+            Self::LinkTag {
+                scope,
+                parent,
+                child,
+            } => OpRef::LinkTag {
+                scope,
+                parent,
+                child,
+            },
+            Self::UnlinkTag {
+                scope,
+                parent,
+                child,
+            } => OpRef::UnlinkTag {
+                scope,
+                parent,
+                child,
+            },
         }
     }
 }
@@ -127,6 +169,24 @@ pub enum OpRef<'a> {
         scope: &'a Scope,
         /// Which; checked.
         id: &'a str,
+    },
+    /// See [`Op::LinkTag`].
+    LinkTag {
+        /// Where.
+        scope: &'a Scope,
+        /// The wider tag; checked.
+        parent: &'a str,
+        /// The narrower tag; checked.
+        child: &'a str,
+    },
+    /// See [`Op::UnlinkTag`].
+    UnlinkTag {
+        /// Where.
+        scope: &'a Scope,
+        /// The wider tag; checked.
+        parent: &'a str,
+        /// The narrower tag; checked.
+        child: &'a str,
     },
 }
 
@@ -201,6 +261,16 @@ pub fn encode_batch(
                 put_bytes(out, scope.key());
                 put_bytes(out, id.as_bytes());
             }
+            OpRef::LinkTag {
+                scope,
+                parent,
+                child,
+            } => encode_edge(out, TAG_LINK, scope, parent, child),
+            OpRef::UnlinkTag {
+                scope,
+                parent,
+                child,
+            } => encode_edge(out, TAG_UNLINK, scope, parent, child),
         }
         let size = out.len() - start;
         if size > BATCH_BYTES_MAX {
@@ -211,6 +281,22 @@ pub fn encode_batch(
         }
     }
     Ok(())
+}
+
+fn encode_edge(out: &mut Vec<u8>, tag: u8, scope: &Scope, parent: &str, child: &str) {
+    out.push(tag);
+    for part in [scope.key(), parent.as_bytes(), child.as_bytes()] {
+        put_bytes(out, part);
+    }
+}
+
+/// Fills in the commit time of a batch that `encode_batch` wrote: it is known only once the
+/// batch has its place in the log.
+///
+/// # Panics
+/// If `batch` is too short to be one.
+pub fn set_commit_time(batch: &mut [u8], commit_time_us: i64) {
+    batch[COMMIT_TIME_AT..COMMIT_TIME_AT + 8].copy_from_slice(&commit_time_us.to_le_bytes());
 }
 
 fn encode_put(out: &mut Vec<u8>, mode: PutMode, record: &Record, vector: Option<&[u8]>) {
@@ -286,12 +372,37 @@ fn op(input: &mut Input<'_>) -> Result<Op, CodecError> {
             check_id(&id).map_err(|refused| refuse(offset, &refused))?;
             Ok(Op::Delete { scope, id })
         }
+        tag @ (TAG_LINK | TAG_UNLINK) => {
+            let scope = scope(input)?;
+            let parent = tag_name(input)?;
+            let child = tag_name(input)?;
+            Ok(match tag {
+                TAG_LINK => Op::LinkTag {
+                    scope,
+                    parent,
+                    child,
+                },
+                _ => Op::UnlinkTag {
+                    scope,
+                    parent,
+                    child,
+                },
+            })
+        }
         tag if (1..=TAG_RESERVED_MAX).contains(&tag) => Err(CodecError::UnknownOp { tag, offset }),
         tag => Err(CodecError::Damaged {
             offset,
             message: format!("{tag} is no operation"),
         }),
     }
+}
+
+fn tag_name(input: &mut Input<'_>) -> Result<String, CodecError> {
+    let name = input.string(TAG_BYTES_MAX, "tag")?;
+    if name.is_empty() {
+        return Err(input.damaged("an empty tag in an edge".to_owned()));
+    }
+    Ok(name)
 }
 
 fn put(input: &mut Input<'_>, offset: usize) -> Result<Op, CodecError> {
@@ -497,7 +608,7 @@ mod tests {
             |version, tag| [&[version, 0, 0, 0, 0, 0, 0, 0, 0, 1, tag][..], &[0; 9]].concat();
         assert_eq!(
             decode_batch(&bytes(1, 3)),
-            Err(CodecError::UnknownOp { tag: 3, offset: 10 })
+            Err(CodecError::UnknownOp { tag: 5, offset: 10 })
         );
         assert_eq!(
             decode_batch(&bytes(2, 1)),

@@ -13,6 +13,11 @@ mod bytes;
 #[cfg(test)]
 mod golden;
 mod prepare;
+mod row_terms;
 
-pub use batch::{BATCH_VERSION, Batch, CodecError, Op, OpRef, PutMode, decode_batch, encode_batch};
+pub use batch::{
+    BATCH_VERSION, Batch, CodecError, Op, OpRef, PutMode, decode_batch, encode_batch,
+    set_commit_time,
+};
 pub use prepare::{prepare, prepare_replayed};
+pub use row_terms::RowTerms;

@@ -1,5 +1,6 @@
 //! Is a record fit to be stored, and what does it look like once it is?
 
+use super::RowTerms;
 use crate::analyze::{Analyzed, Analyzer, Fields};
 use crate::error::Refused;
 use crate::prepared::{Prepared, TokenCounter, VectorSpace, prepare_vector};
@@ -7,11 +8,14 @@ use crate::record::Record;
 
 /// Checks and analyses a caller's record. The only place where a caller's vector is checked.
 ///
+/// `scratch` is overwritten; a worker keeps one, since its buffers and stem cache stay warm.
+///
 /// # Errors
 /// [`Refused`] naming the first field at fault.
 pub fn prepare(
     mut record: Record,
     analyzer: &Analyzer,
+    scratch: &mut Analyzed,
     space: Option<&VectorSpace>,
     counter: TokenCounter,
 ) -> Result<Prepared, Refused> {
@@ -21,7 +25,7 @@ pub fn prepare(
         (Some(vector), Some(space)) => Some(prepare_vector(space, &vector)?),
         (Some(_), None) => return Err(no_space()),
     };
-    Ok(finish(record, vector, analyzer, counter))
+    Ok(finish(record, vector, analyzer, scratch, counter))
 }
 
 /// Prepares a record that the log gave back, with its vector as stored.
@@ -33,6 +37,7 @@ pub fn prepare_replayed(
     record: Record,
     vector: Option<Vec<u8>>,
     analyzer: &Analyzer,
+    scratch: &mut Analyzed,
     space: Option<&VectorSpace>,
     counter: TokenCounter,
 ) -> Result<Prepared, Refused> {
@@ -44,7 +49,7 @@ pub fn prepare_replayed(
             return Err(Refused::new("vector", message));
         }
     }
-    Ok(finish(record, vector, analyzer, counter))
+    Ok(finish(record, vector, analyzer, scratch, counter))
 }
 
 fn no_space() -> Refused {
@@ -58,6 +63,7 @@ fn finish(
     mut record: Record,
     vector: Option<Vec<u8>>,
     analyzer: &Analyzer,
+    scratch: &mut Analyzed,
     counter: TokenCounter,
 ) -> Prepared {
     record.vector = None;
@@ -69,8 +75,8 @@ fn finish(
         speaker: record.speaker.as_deref(),
         event_time_us: Some(record.event_time_us),
     };
-    let mut analyzed = Analyzed::new();
-    analyzer.analyze_fields(&fields, &mut analyzed);
+    analyzer.analyze_fields(&fields, scratch);
+    let analyzed = RowTerms::from(&*scratch);
     let summary_tokens = record
         .summary
         .as_deref()
@@ -99,7 +105,14 @@ mod tests {
     fn prepared(record: Record, options: AnalyzerOptions) -> Prepared {
         let analyzer = Analyzer::new(AnalyzerKind::Default, Language::ENGLISH, options);
         let analyzer = analyzer.expect("English");
-        prepare(record, &analyzer, None, TokenCounter::default()).expect("fits")
+        prepare(
+            record,
+            &analyzer,
+            &mut Analyzed::new(),
+            None,
+            TokenCounter::default(),
+        )
+        .expect("fits")
     }
 
     #[test]
@@ -137,7 +150,16 @@ mod tests {
             normalised: true,
         };
         let (analyzer, counter) = (Analyzer::default(), TokenCounter::default());
-        let run = |space| prepare(with_vector.clone(), &analyzer, space, counter);
+        let scratch = Analyzed::new;
+        let run = |space| {
+            prepare(
+                with_vector.clone(),
+                &analyzer,
+                &mut scratch(),
+                space,
+                counter,
+            )
+        };
         assert_eq!(run(None).expect_err("no space").field, "vector");
         let prepared = run(Some(&space)).expect("fits");
         assert_eq!(prepared.record.vector, None);
@@ -147,6 +169,7 @@ mod tests {
                 prepared.record.clone(),
                 Some(bytes),
                 &analyzer,
+                &mut scratch(),
                 space,
                 counter,
             )

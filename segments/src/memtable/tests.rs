@@ -11,7 +11,7 @@ use roaring::RoaringBitmap;
 
 use super::naive::Naive;
 use super::{Memtable, MemtableOptions};
-use crate::analyze::Analyzer;
+use crate::analyze::{Analyzed, Analyzer};
 use crate::codec::prepare;
 use crate::prepared::{Prepared, TokenCounter, VectorFormat, VectorSpace};
 use crate::read::{Partition, Run, TimeOrder};
@@ -41,7 +41,15 @@ fn prepared(scope: &str, id: &str, time_us: i64, terms: &[(&str, u32)]) -> Prepa
     let words = terms.iter().flat_map(|(term, n)| (0..*n).map(|_| *term));
     let text = words.collect::<Vec<_>>().join(" ");
     let record = Record::new(Scope::parse(scope).expect("a scope"), id, time_us, text);
-    prepare(record, &Analyzer::default(), None, TokenCounter::default()).expect("fits")
+    let analyzer = Analyzer::default();
+    prepare(
+        record,
+        &analyzer,
+        &mut Analyzed::new(),
+        None,
+        TokenCounter::default(),
+    )
+    .expect("fits")
 }
 
 /// A row by its choices: scope, id, time, terms as bits, tags as bits, more as bits.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::class::{self, CONT, LOWER, UPPER};
+use super::class::{self, CONT, LOWER, MARK, UPPER};
 use super::fold::{is_gap, is_ignorable, push_folded, starts_segment};
 
 /// One folded chunk: text, classes beside it, and the way back to the raw text.
@@ -19,6 +19,7 @@ pub(super) struct Chunk {
     pub(super) present: u16,
     /// Start of each segment in `text` and in the raw text; empty where both run in step.
     segments: Vec<(usize, usize)>,
+    uppers: Vec<bool>,
     raw: Range<usize>,
 }
 
@@ -85,25 +86,35 @@ impl Chunk {
     }
 
     fn push_segment(&mut self, segment: &str) {
+        if let [b] = segment.as_bytes() {
+            self.text.push(char::from(b.to_ascii_lowercase()));
+            self.push_class(class::ASCII[usize::from(b & 0x7f)], 1);
+            return;
+        }
         let from = self.text.len();
-        match segment.as_bytes() {
-            [b] => self.text.push(char::from(b.to_ascii_lowercase())),
-            _ => push_folded(segment, &mut self.text),
-        }
-        let first = segment.chars().find(|c| !is_ignorable(*c));
-        let mut upper = first.is_some_and(char::is_uppercase);
-        for c in self.text[from..].chars() {
+        self.uppers.clear();
+        push_folded(segment, &mut self.text, &mut self.uppers);
+        let mut uppers = 0;
+        for at in from..self.text.len() {
+            let Some(c) = self.text.get(at..).and_then(|t| t.chars().next()) else {
+                continue; // inside a character
+            };
             let mut class = class::of_folded(c);
-            if upper && class == LOWER {
-                class = UPPER;
-                upper = false;
+            if class != MARK {
+                let upper = self.uppers.get(uppers).is_some_and(|u| *u);
+                uppers += 1;
+                if upper && class == LOWER {
+                    class = UPPER;
+                }
             }
-            self.present |= class::bit(class);
-            self.classes.push(class);
-            for _ in 1..c.len_utf8() {
-                self.classes.push(CONT);
-            }
+            self.push_class(class, c.len_utf8());
         }
+    }
+
+    fn push_class(&mut self, class: u8, len: usize) {
+        self.present |= class::bit(class);
+        self.classes.push(class);
+        self.classes.extend((1..len).map(|_| CONT));
     }
 
     /// Raw bytes behind `start..end` of the folded text, widened to whole segments.
@@ -125,6 +136,7 @@ impl Chunk {
         self.text.shrink_to(bytes_max);
         self.classes.shrink_to(bytes_max);
         self.segments.shrink_to(bytes_max);
+        self.uppers.shrink_to(bytes_max);
     }
 }
 

@@ -7,7 +7,7 @@ use std::iter::once;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::{
-    canonical_combining_class, decompose_compatible, is_combining_mark,
+    canonical_combining_class, decompose_canonical, decompose_compatible, is_combining_mark,
 };
 use unicode_normalization::{IsNormalized, is_nfkc_quick};
 
@@ -80,10 +80,30 @@ pub(super) fn starts_segment(c: char) -> bool {
     })
 }
 
-/// Appends NFKC, case fold, NFKC of one segment, ignorables dropped.
-pub(super) fn push_folded(segment: &str, out: &mut String) {
-    let kept = segment.chars().filter(|c| !is_ignorable(*c));
-    out.extend(kept.nfkc().flat_map(fold_char).nfkc());
+/// Whether a letter is upper case, by its base: `ᾉ`, which Unicode calls title case, is.
+fn is_upper(c: char) -> bool {
+    let mut base = None;
+    decompose_canonical(c, |d| base = base.or(Some(d)));
+    base.is_some_and(char::is_uppercase)
+}
+
+/// Appends NFKC, case fold, NFKC of one segment, ignorables dropped; to `uppers`, for each character that is no
+/// mark, whether it was upper case after the first NFKC.
+///
+/// The second NFKC keeps those characters one for one: folding touches no script that composes letters.
+pub(super) fn push_folded(segment: &str, out: &mut String, uppers: &mut Vec<bool>) {
+    let cased = segment.chars().filter(|c| !is_ignorable(*c)).nfkc();
+    let folded = cased.flat_map(|c| {
+        let upper = is_upper(c);
+        fold_char(c).map(move |l| (l, upper))
+    });
+    let noted = folded.map(|(l, upper)| {
+        if !is_combining_mark(l) {
+            uppers.push(upper);
+        }
+        l
+    });
+    out.extend(noted.nfkc());
 }
 
 /// Whether combining marks on this base carry no meaning for search: Latin, Greek, Cyrillic letters.

@@ -304,7 +304,7 @@ impl Analyzer {
         }
         let mut folded = String::new();
         let mut stripped = String::new();
-        fold::push_folded(text, &mut folded);
+        fold::push_folded(text, &mut folded, &mut Vec::new());
         push_stripped(&folded, &mut stripped);
         stripped
     }

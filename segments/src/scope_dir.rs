@@ -14,8 +14,8 @@
 use std::ops::Range;
 
 use crate::error::SegmentError;
-use crate::format::bytes::{Put, Take, index};
 use crate::format::Section;
+use crate::format::bytes::{Put, Take, index};
 use crate::limits::SCOPE_BYTES_MAX;
 use crate::read::{Population, ScopeEntry, Zone};
 use crate::scope::{KeyRange, Scope};
@@ -43,7 +43,10 @@ pub(crate) fn encode_scopes(scopes: &[ScopeFacts], zone: &Zone) -> Vec<u8> {
     out.put_u32(zone.scopes);
     let (mut last_key, mut row): (&[u8], u32) = (&[], 0);
     for scope in scopes {
-        assert!(*scope.key > *last_key && scope.rows.start == row && !scope.rows.is_empty(), "scopes ascend");
+        assert!(
+            *scope.key > *last_key && scope.rows.start == row && !scope.rows.is_empty(),
+            "scopes ascend"
+        );
         let shared = shared_prefix(last_key, &scope.key);
         out.put_varint(shared as u64);
         out.put_prefixed(&scope.key[shared..]);
@@ -91,7 +94,11 @@ impl ScopeDir {
         let count = take.u32()?;
         // Every scope takes more than a byte, so this bounds the allocation too.
         if count != zone.scopes || index(count) > take.left() {
-            return Err(take.corrupt(format!("{count} scopes in {} bytes, the zone has {}", bytes.len(), zone.scopes)));
+            return Err(take.corrupt(format!(
+                "{count} scopes in {} bytes, the zone has {}",
+                bytes.len(),
+                zone.scopes
+            )));
         }
         let mut dir = Self {
             keys: Vec::new(),
@@ -108,7 +115,11 @@ impl ScopeDir {
         }
         take.end()?;
         if dir.rows() != zone.rows {
-            return Err(take.corrupt(format!("scopes of {} rows, the zone has {}", dir.rows(), zone.rows)));
+            return Err(take.corrupt(format!(
+                "scopes of {} rows, the zone has {}",
+                dir.rows(),
+                zone.rows
+            )));
         }
         Ok(dir)
     }
@@ -139,7 +150,9 @@ impl ScopeDir {
         let span = take.varint()?;
         let last = first.and_then(|first| first.checked_add_unsigned(span));
         match (first, last) {
-            (Some(first), Some(last)) if last <= zone.event_time_us.1 => self.event_time_us.push((first, last)),
+            (Some(first), Some(last)) if last <= zone.event_time_us.1 => {
+                self.event_time_us.push((first, last))
+            }
             _ => return Err(take.corrupt("event times leave the zone")),
         }
         match take.u8()? {
@@ -175,7 +188,9 @@ impl ScopeDir {
 
     /// Key of a scope.
     pub(crate) fn key(&self, scope: usize) -> &[u8] {
-        let start = scope.checked_sub(1).map_or(0, |before| self.key_ends[before]);
+        let start = scope
+            .checked_sub(1)
+            .map_or(0, |before| self.key_ends[before]);
         &self.keys[start..self.key_ends[scope]]
     }
 
@@ -212,7 +227,10 @@ impl ScopeDir {
     /// Rows of all scopes in a range of keys.
     pub(crate) fn rows_in(&self, range: &KeyRange) -> Range<u32> {
         let start = self.lower_bound(&range.from);
-        let end = range.to.as_ref().map_or(self.len(), |to| self.lower_bound(to));
+        let end = range
+            .to
+            .as_ref()
+            .map_or(self.len(), |to| self.lower_bound(to));
         self.first_rows[start]..self.first_rows[end.max(start)]
     }
 
@@ -220,7 +238,10 @@ impl ScopeDir {
     pub(crate) fn population(&self, scopes: Range<usize>) -> Population {
         let rows = self.first_rows[scopes.end] - self.first_rows[scopes.start];
         let length_sum = self.length_before[scopes.end] - self.length_before[scopes.start];
-        Population { rows: u64::from(rows), length_sum }
+        Population {
+            rows: u64::from(rows),
+            length_sum,
+        }
     }
 
     /// What is known of one scope.

@@ -28,7 +28,11 @@ const SORT_SHARE: u32 = 4;
 ///
 /// # Errors
 /// The sink's.
-pub(crate) fn write_timeline(sink: &mut dyn SectionSink, times_us: &[i64], scopes: &mut [ScopeFacts]) -> Result<()> {
+pub(crate) fn write_timeline(
+    sink: &mut dyn SectionSink,
+    times_us: &[i64],
+    scopes: &mut [ScopeFacts],
+) -> Result<()> {
     let mut local = Vec::new();
     for scope in scopes.iter_mut() {
         let times = &times_us[index(scope.rows.start)..index(scope.rows.end)];
@@ -38,7 +42,11 @@ pub(crate) fn write_timeline(sink: &mut dyn SectionSink, times_us: &[i64], scope
         }
     }
     write_packed(sink, &local)?;
-    let whole = if scopes.len() > 1 { by_time(times_us) } else { Vec::new() };
+    let whole = if scopes.len() > 1 {
+        by_time(times_us)
+    } else {
+        Vec::new()
+    };
     write_packed(sink, &whole)
 }
 
@@ -105,7 +113,14 @@ impl Timeline {
             return self.walk_scope(scopes, columns, of_rows.start, rows, walk, visit);
         }
         if rows.end - rows.start > scopes.rows() / SORT_SHARE {
-            return walk_order(columns, 0..scopes.rows(), rows, walk, |at| self.whole_row(at, scopes.rows()), visit);
+            return walk_order(
+                columns,
+                0..scopes.rows(),
+                rows,
+                walk,
+                |at| self.whole_row(at, scopes.rows()),
+                visit,
+            );
         }
         self.walk_sorted(scopes, columns, of_rows, rows, walk, visit)
     }
@@ -152,7 +167,14 @@ impl Timeline {
         match scopes.timeline_at(scope) {
             Some(at) => {
                 let upto = at + (own.end - own.start);
-                walk_order(columns, at..upto, rows, walk, |at| self.local_row(at, &own), visit)
+                walk_order(
+                    columns,
+                    at..upto,
+                    rows,
+                    walk,
+                    |at| self.local_row(at, &own),
+                    visit,
+                )
             }
             None => {
                 let part = own.start.max(rows.start)..own.end.min(rows.end);
@@ -174,7 +196,10 @@ impl Timeline {
     pub(crate) fn local_row(&self, at: u32, own: &Range<u32>) -> Result<u32> {
         let offset = self.local.get_u32(at)?;
         if offset >= own.end - own.start {
-            return Err(self.local.corrupt(format!("row {offset} of a scope of {}", own.end - own.start)));
+            return Err(self.local.corrupt(format!(
+                "row {offset} of a scope of {}",
+                own.end - own.start
+            )));
         }
         Ok(own.start + offset)
     }

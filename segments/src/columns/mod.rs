@@ -134,7 +134,10 @@ impl Columns {
             let slot = KINDS.iter().position(|known| *known as u16 == kind);
             if let Some(slot) = slot {
                 if found[slot].is_some() || column.count() != rows {
-                    return Err(section.corrupt(at, format!("column {kind} stands twice or has not {rows} values")));
+                    return Err(section.corrupt(
+                        at,
+                        format!("column {kind} stands twice or has not {rows} values"),
+                    ));
                 }
                 found[slot] = Some(column);
             }
@@ -175,7 +178,10 @@ impl Columns {
     /// Source class column value.
     pub(crate) fn source_class(&self, row: u32) -> Result<u8> {
         let value = self.value(Kind::SourceClass, row)?;
-        u8::try_from(value).map_err(|_| self.column(Kind::SourceClass).corrupt(format!("source class {value}")))
+        u8::try_from(value).map_err(|_| {
+            self.column(Kind::SourceClass)
+                .corrupt(format!("source class {value}"))
+        })
     }
 
     /// Position in the source ids.
@@ -206,9 +212,10 @@ impl Columns {
     fn importance(&self, row: u32) -> Result<f32> {
         match self.value(Kind::Importance, row)? {
             u64::MAX => Ok(f32::NAN),
-            bits => u32::try_from(bits)
-                .map(f32::from_bits)
-                .map_err(|_| self.column(Kind::Importance).corrupt(format!("importance bits {bits:x}"))),
+            bits => u32::try_from(bits).map(f32::from_bits).map_err(|_| {
+                self.column(Kind::Importance)
+                    .corrupt(format!("importance bits {bits:x}"))
+            }),
         }
     }
 }

@@ -36,7 +36,8 @@ pub(crate) fn write_packed(sink: &mut dyn SectionSink, values: &[u64]) -> Result
     out.put_u8(shape.width);
     out.put_u8(u8::from(shape.top.is_some()));
     out.put_u16(0);
-    let count = u32::try_from(values.len()).map_err(|_| SegmentError::Limit("2^32 values in a column".into()))?;
+    let count = u32::try_from(values.len())
+        .map_err(|_| SegmentError::Limit("2^32 values in a column".into()))?;
     out.put_u32(count);
     out.put_u64(shape.min);
     out.put_u64(shape.step);
@@ -49,7 +50,12 @@ pub(crate) fn write_packed(sink: &mut dyn SectionSink, values: &[u64]) -> Result
     sink.write(&out)
 }
 
-fn pack(sink: &mut dyn SectionSink, out: &mut Vec<u8>, values: &[u64], shape: &Shape) -> Result<()> {
+fn pack(
+    sink: &mut dyn SectionSink,
+    out: &mut Vec<u8>,
+    values: &[u64],
+    shape: &Shape,
+) -> Result<()> {
     let (mut held, mut held_bits) = (0_u128, 0_u32);
     for value in values {
         held |= u128::from(shape.raw(*value)) << held_bits;
@@ -85,18 +91,39 @@ impl Shape {
         let has_top = values.contains(&u64::MAX);
         let Some(min) = finite().min() else {
             // Only tops, or nothing: a constant.
-            return Self { min: if has_top { u64::MAX } else { 0 }, step: 1, top: None, width: 0 };
+            return Self {
+                min: if has_top { u64::MAX } else { 0 },
+                step: 1,
+                top: None,
+                width: 0,
+            };
         };
-        let step = finite().fold(0, |step, value| gcd(step, value - min)).max(1);
+        let step = finite()
+            .fold(0, |step, value| gcd(step, value - min))
+            .max(1);
         let raw_max = finite().max().map_or(0, |max| (max - min) / step);
-        let top = if has_top { raw_max.checked_add(1) } else { None };
+        let top = if has_top {
+            raw_max.checked_add(1)
+        } else {
+            None
+        };
         // Without room for a top the column is 64 bits wide and holds it as it is.
         if has_top && top.is_none() {
-            return Self { min: 0, step: 1, top: None, width: 64 };
+            return Self {
+                min: 0,
+                step: 1,
+                top: None,
+                width: 64,
+            };
         }
         let bits = u64::BITS - top.unwrap_or(raw_max).leading_zeros();
         let width = u8::try_from(bits).expect("64 bits at most");
-        Self { min, step, top, width: if width > WIDTH_ANY_MAX { 64 } else { width } }
+        Self {
+            min,
+            step,
+            top,
+            width: if width > WIDTH_ANY_MAX { 64 } else { width },
+        }
     }
 
     fn raw(&self, value: u64) -> u64 {
@@ -139,17 +166,35 @@ impl Packed {
         let count = take.u32()?;
         let (min, step, top) = (take.u64()?, take.u64()?, take.u64()?);
         if (width > WIDTH_ANY_MAX && width != 64) || has_top > 1 || count > ROWS_MAX + 1 {
-            return Err(section.corrupt(at, format!("column of width {width}, top {has_top}, count {count}")));
+            return Err(section.corrupt(
+                at,
+                format!("column of width {width}, top {has_top}, count {count}"),
+            ));
         }
         let bits_at = at + HEADER_BYTES as u64;
         let bits = u64::from(count) * u64::from(width);
-        let bytes = if width == 0 { 0 } else { bits.div_ceil(8) + PAD_BYTES };
+        let bytes = if width == 0 {
+            0
+        } else {
+            bits.div_ceil(8) + PAD_BYTES
+        };
         let end = bits_at + bytes;
         if end > section.len() {
             return Err(section.corrupt(at, format!("column ends at {end} of {}", section.len())));
         }
         let top = (has_top == 1).then_some(top);
-        Ok((Self { section: section.clone(), bits_at, count, width, min, step, top }, end))
+        Ok((
+            Self {
+                section: section.clone(),
+                bits_at,
+                count,
+                width,
+                min,
+                step,
+                top,
+            },
+            end,
+        ))
     }
 
     /// Opens the only column of a section, which must have `count` values.
@@ -159,7 +204,10 @@ impl Packed {
     pub(crate) fn open_counted(section: &Section, at: u64, count: u32) -> Result<(Self, u64)> {
         let (column, end) = Self::open(section, at)?;
         if column.count != count {
-            return Err(section.corrupt(at, format!("column of {} values, expected {count}", column.count)));
+            return Err(section.corrupt(
+                at,
+                format!("column of {} values, expected {count}", column.count),
+            ));
         }
         Ok((column, end))
     }
@@ -185,13 +233,17 @@ impl Packed {
         let bytes = self.section.get(self.bits_at + bit / 8, 8)?;
         let mut word = [0; 8];
         word.copy_from_slice(&bytes);
-        let raw = (u64::from_le_bytes(word) >> (bit % 8)) & (u64::MAX >> (64 - u32::from(self.width)));
+        let raw =
+            (u64::from_le_bytes(word) >> (bit % 8)) & (u64::MAX >> (64 - u32::from(self.width)));
         if self.top == Some(raw) {
             return Ok(u64::MAX);
         }
-        raw.checked_mul(self.step).and_then(|offset| self.min.checked_add(offset)).ok_or_else(|| {
-            self.section.corrupt(self.bits_at + bit / 8, format!("value {at} overflows"))
-        })
+        raw.checked_mul(self.step)
+            .and_then(|offset| self.min.checked_add(offset))
+            .ok_or_else(|| {
+                self.section
+                    .corrupt(self.bits_at + bit / 8, format!("value {at} overflows"))
+            })
     }
 
     /// The value at `at`, at most u32.
@@ -200,8 +252,12 @@ impl Packed {
     /// As [`Packed::get`].
     pub(crate) fn get_u32(&self, at: u32) -> Result<u32> {
         let value = self.get(at)?;
-        u32::try_from(value)
-            .map_err(|_| self.section.corrupt(self.bits_at, format!("value {at} is {value}, more than 32 bits")))
+        u32::try_from(value).map_err(|_| {
+            self.section.corrupt(
+                self.bits_at,
+                format!("value {at} is {value}, more than 32 bits"),
+            )
+        })
     }
 
     /// Damage in this column.
@@ -259,7 +315,9 @@ mod tests {
         let count = u32::try_from(values.len()).expect("small");
         let (column, end) = Packed::open_counted(&section, 3, count).expect("whole");
         assert_eq!(end, section.len());
-        let back: Vec<u64> = (0..count).map(|at| column.get(at).expect("inside")).collect();
+        let back: Vec<u64> = (0..count)
+            .map(|at| column.get(at).expect("inside"))
+            .collect();
         assert_eq!(back, values);
         assert!(column.get(count).is_err());
         bytes
@@ -274,7 +332,9 @@ mod tests {
 
     #[test]
     fn a_common_step_and_a_top_save_bits() {
-        let seconds: Vec<u64> = (0..64).map(|i| 1_700_000_000_000_000 + i * 1_000_000).collect();
+        let seconds: Vec<u64> = (0..64)
+            .map(|i| 1_700_000_000_000_000 + i * 1_000_000)
+            .collect();
         assert_eq!(round_trip(&seconds), HEADER_BYTES + 64 * 6 / 8 + 8);
         let mut with_top = seconds;
         with_top[3] = u64::MAX;

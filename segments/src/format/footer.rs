@@ -30,7 +30,9 @@ pub(crate) const FOOTER_BYTES_MAX: u32 = 16 << 20;
 const ENTRY_BYTES: usize = 24;
 
 const _: () = assert!(ENTRY_BYTES == 2 + 2 + 4 + 8 + 8);
-const _: () = assert!(SECTIONS_MAX as usize * ENTRY_BYTES + LINEAGE_MAX * 8 + 8192 < FOOTER_BYTES_MAX as usize);
+const _: () = assert!(
+    SECTIONS_MAX as usize * ENTRY_BYTES + LINEAGE_MAX * 8 + 8192 < FOOTER_BYTES_MAX as usize
+);
 
 /// A half-open window of event time at one level of the ladder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,7 +104,10 @@ impl Footer {
         for entry in &self.sections {
             out.put_u16(entry.kind);
             out.put_u16(0);
-            out.put_u32(u32::try_from(entry.blocks()).expect("a file of 2^40 bytes has at most 2^26 blocks"));
+            out.put_u32(
+                u32::try_from(entry.blocks())
+                    .expect("a file of 2^40 bytes has at most 2^26 blocks"),
+            );
             out.put_u64(entry.offset);
             out.put_u64(entry.len);
         }
@@ -132,7 +137,13 @@ impl Footer {
     ///
     /// # Errors
     /// `Corrupt` naming the first field out of its range.
-    pub(crate) fn decode(file: &str, base: u64, bytes: &[u8], tail_offset: u64, table_bytes: u32) -> Result<Self> {
+    pub(crate) fn decode(
+        file: &str,
+        base: u64,
+        bytes: &[u8],
+        tail_offset: u64,
+        table_bytes: u32,
+    ) -> Result<Self> {
         let mut take = Take::of_file(file, "footer", base, bytes);
         let sections = take_sections(&mut take, tail_offset, table_bytes)?;
         let analyzer_id = take.text("analyzer id", NAME_BYTES_MAX)?.to_owned();
@@ -142,7 +153,11 @@ impl Footer {
             1 => TokenCounter::Characters,
             other => return Err(take.corrupt(format!("token counter {other} is none"))),
         };
-        let bucket = Bucket { level: take.u8()?, start_us: take.i64()?, end_us: take.i64()? };
+        let bucket = Bucket {
+            level: take.u8()?,
+            start_us: take.i64()?,
+            end_us: take.i64()?,
+        };
         let zone = take_zone(&mut take, &bucket)?;
         let counts = Counts {
             summaries: take.u32()?,
@@ -152,11 +167,24 @@ impl Footer {
         };
         let lineage_count = take.u32()? as usize;
         if lineage_count > LINEAGE_MAX {
-            return Err(take.corrupt(format!("{lineage_count} replaced segments; at most {LINEAGE_MAX}")));
+            return Err(take.corrupt(format!(
+                "{lineage_count} replaced segments; at most {LINEAGE_MAX}"
+            )));
         }
-        let lineage = (0..lineage_count).map(|_| take.u64()).collect::<Result<_>>()?;
+        let lineage = (0..lineage_count)
+            .map(|_| take.u64())
+            .collect::<Result<_>>()?;
         take.end()?;
-        Ok(Self { sections, analyzer_id, vector_space, token_counter, bucket, zone, counts, lineage })
+        Ok(Self {
+            sections,
+            analyzer_id,
+            vector_space,
+            token_counter,
+            bucket,
+            zone,
+            counts,
+            lineage,
+        })
     }
 }
 
@@ -164,7 +192,11 @@ fn count(len: usize) -> u32 {
     u32::try_from(len).expect("sections and lineage are bounded by the writer")
 }
 
-fn take_sections(take: &mut Take<'_>, tail_offset: u64, table_bytes: u32) -> Result<Vec<SectionEntry>> {
+fn take_sections(
+    take: &mut Take<'_>,
+    tail_offset: u64,
+    table_bytes: u32,
+) -> Result<Vec<SectionEntry>> {
     let count = take.u32()?;
     if count > SECTIONS_MAX {
         return Err(take.corrupt(format!("{count} sections; at most {SECTIONS_MAX}")));
@@ -175,13 +207,25 @@ fn take_sections(take: &mut Take<'_>, tail_offset: u64, table_bytes: u32) -> Res
         let kind = take.u16()?;
         take.u16()?;
         let entry_blocks = u64::from(take.u32()?);
-        let entry = SectionEntry { kind, offset: take.u64()?, len: take.u64()? };
-        let entry_end = entry.offset.checked_add(entry.len).filter(|end| *end <= tail_offset);
+        let entry = SectionEntry {
+            kind,
+            offset: take.u64()?,
+            len: take.u64()?,
+        };
+        let entry_end = entry
+            .offset
+            .checked_add(entry.len)
+            .filter(|end| *end <= tail_offset);
         let Some(entry_end) = entry_end else {
             return Err(take.corrupt(format!("section {kind} ends outside the file")));
         };
-        if entry.offset < end || entry.offset % SECTION_ALIGN != 0 || entry_blocks != entry.blocks() {
-            return Err(take.corrupt(format!("section {kind} overlaps, is not aligned or miscounts its blocks")));
+        if entry.offset < end
+            || !entry.offset.is_multiple_of(SECTION_ALIGN)
+            || entry_blocks != entry.blocks()
+        {
+            return Err(take.corrupt(format!(
+                "section {kind} overlaps, is not aligned or miscounts its blocks"
+            )));
         }
         if sections.iter().any(|other| other.kind == kind) {
             return Err(take.corrupt(format!("section {kind} stands twice")));
@@ -191,7 +235,9 @@ fn take_sections(take: &mut Take<'_>, tail_offset: u64, table_bytes: u32) -> Res
         sections.push(entry);
     }
     if blocks * 4 != u64::from(table_bytes) {
-        return Err(take.corrupt(format!("{blocks} blocks and a checksum table of {table_bytes} bytes disagree")));
+        return Err(take.corrupt(format!(
+            "{blocks} blocks and a checksum table of {table_bytes} bytes disagree"
+        )));
     }
     Ok(sections)
 }
@@ -232,7 +278,12 @@ fn take_space(take: &mut Take<'_>) -> Result<Option<VectorSpace>> {
         1 => true,
         other => return Err(take.corrupt(format!("normalised is {other}, not 0 or 1"))),
     };
-    Ok(Some(VectorSpace { model, dim, format, normalised }))
+    Ok(Some(VectorSpace {
+        model,
+        dim,
+        format,
+        normalised,
+    }))
 }
 
 fn put_zone(out: &mut Vec<u8>, zone: &Zone) {

@@ -52,7 +52,10 @@ pub(crate) fn read_header(file: &str, bytes: &[u8]) -> Result<FileIdentity> {
     take.bytes(HEADER_RESERVED)?;
     check_crc(&mut take, bytes)?;
     check_version(file, version)?;
-    Ok(FileIdentity { store_id, file_number })
+    Ok(FileIdentity {
+        store_id,
+        file_number,
+    })
 }
 
 /// Where the tail lies, and what it must hash to.
@@ -108,7 +111,10 @@ impl Trailer {
             .checked_add(u64::from(trailer.table_bytes) + u64::from(trailer.footer_bytes))
             .and_then(|end| end.checked_add(TRAILER_BYTES as u64));
         if end != Some(file_bytes) || trailer.tail_offset < HEADER_BYTES as u64 {
-            let message = format!("tail at {} and the file's {file_bytes} bytes disagree", trailer.tail_offset);
+            let message = format!(
+                "tail at {} and the file's {file_bytes} bytes disagree",
+                trailer.tail_offset
+            );
             return Err(take.corrupt(message));
         }
         Ok(trailer)
@@ -152,5 +158,9 @@ fn check_version(file: &str, found: u32) -> Result<()> {
     if found == FORMAT_VERSION {
         return Ok(());
     }
-    Err(SegmentError::Version { file: file.into(), found, supported: FORMAT_VERSION })
+    Err(SegmentError::Version {
+        file: file.into(),
+        found,
+        supported: FORMAT_VERSION,
+    })
 }

@@ -115,9 +115,17 @@ impl Section {
     pub fn in_memory(name: &'static str, bytes: Vec<u8>) -> Self {
         let len = bytes.len() as u64;
         let blocks = bytes.len().div_ceil(BLOCK_BYTES);
-        let identity = FileIdentity { store_id: [0; 16], file_number: 0 };
+        let identity = FileIdentity {
+            store_id: [0; 16],
+            file_number: 0,
+        };
         let checksums = vec![0; blocks].into();
-        let place = SectionPlace { kind: 0, offset: 0, len, checksums };
+        let place = SectionPlace {
+            kind: 0,
+            offset: 0,
+            len,
+            checksums,
+        };
         let source = Source::Mapped(FileBytes::new(bytes));
         let section = Self::new("memory".into(), name, source, &identity, place);
         for word in &section.0.verified {
@@ -151,7 +159,9 @@ impl Section {
     /// # Errors
     /// `Corrupt` outside the section or where a checksum does not match; the system's error.
     pub fn get(&self, offset: u64, len: usize) -> Result<Cow<'_, [u8]>> {
-        let end = offset.checked_add(len as u64).filter(|end| *end <= self.len());
+        let end = offset
+            .checked_add(len as u64)
+            .filter(|end| *end <= self.len());
         let Some(end) = end else {
             let message = format!("{len} bytes asked for in a section of {}", self.len());
             return Err(self.corrupt(offset.min(self.len()), message));
@@ -167,8 +177,9 @@ impl Section {
     /// # Errors
     /// As [`Section::get`].
     pub fn all(&self) -> Result<Cow<'_, [u8]>> {
-        let len = usize::try_from(self.len())
-            .map_err(|_| SegmentError::Limit(format!("section {} does not fit memory", self.0.name)))?;
+        let len = usize::try_from(self.len()).map_err(|_| {
+            SegmentError::Limit(format!("section {} does not fit memory", self.0.name))
+        })?;
         self.get(0, len)
     }
 
@@ -210,18 +221,25 @@ impl Section {
             let block_range = self.block_range(block);
             let bytes = self.cached_block(file, block)?;
             let upto = block_range.end.min(range.end);
-            out.extend_from_slice(&bytes[index(at - block_range.start)..index(upto - block_range.start)]);
+            out.extend_from_slice(
+                &bytes[index(at - block_range.start)..index(upto - block_range.start)],
+            );
             at = upto;
         }
         Ok(out)
     }
 
     fn cached_block(&self, file: &dyn VfsFile, block: u64) -> Result<Arc<[u8]>> {
-        let lock = || self.0.last_block.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((cached, bytes)) = &*lock() {
-            if *cached == block {
-                return Ok(Arc::clone(bytes));
-            }
+        let lock = || {
+            self.0
+                .last_block
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some((cached, bytes)) = &*lock()
+            && *cached == block
+        {
+            return Ok(Arc::clone(bytes));
         }
         let bytes: Arc<[u8]> = self.read_block(file, block)?.into();
         *lock() = Some((block, Arc::clone(&bytes)));
@@ -262,12 +280,21 @@ impl Section {
 
 impl fmt::Debug for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Section({}, {} bytes of {})", self.0.name, self.len(), self.0.file)
+        write!(
+            f,
+            "Section({}, {} bytes of {})",
+            self.0.name,
+            self.len(),
+            self.0.file
+        )
     }
 }
 
 /// A position inside bytes that are in memory already or that a checked length bounds.
-#[expect(clippy::cast_possible_truncation, reason = "bounded by a file that was checked to fit")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "bounded by a file that was checked to fit"
+)]
 fn index(position: u64) -> usize {
     position as usize
 }
@@ -277,14 +304,22 @@ mod tests {
     use super::*;
 
     fn section(mut bytes: Vec<u8>, flip: Option<usize>) -> Section {
-        let identity = FileIdentity { store_id: [7; 16], file_number: 3 };
+        let identity = FileIdentity {
+            store_id: [7; 16],
+            file_number: 3,
+        };
         let seed = identity.seed(5);
         let checksums = bytes
             .chunks(BLOCK_BYTES)
             .enumerate()
             .map(|(i, block)| FileIdentity::block_crc(&seed, i as u64, block))
             .collect();
-        let place = SectionPlace { kind: 5, offset: 0, len: bytes.len() as u64, checksums };
+        let place = SectionPlace {
+            kind: 5,
+            offset: 0,
+            len: bytes.len() as u64,
+            checksums,
+        };
         if let Some(at) = flip {
             bytes[at] ^= 1;
         }
@@ -294,14 +329,28 @@ mod tests {
 
     #[test]
     fn only_the_damaged_block_is_refused() {
-        let bytes: Vec<u8> = (0..3 * BLOCK_BYTES + 5).map(|i| (i % 251) as u8).collect();
+        let bytes: Vec<u8> = (0..3 * BLOCK_BYTES + 5)
+            .map(|i| i.to_le_bytes()[0])
+            .collect();
         let at = BLOCK_BYTES + 9;
         let damaged = section(bytes.clone(), Some(at));
-        assert_eq!(&*damaged.get(0, BLOCK_BYTES).expect("intact"), &bytes[..BLOCK_BYTES]);
+        assert_eq!(
+            &*damaged.get(0, BLOCK_BYTES).expect("intact"),
+            &bytes[..BLOCK_BYTES]
+        );
         assert!(damaged.get(BLOCK_BYTES as u64 - 1, 2).is_err());
-        assert_eq!(damaged.get(2 * BLOCK_BYTES as u64, 9).expect("intact").len(), 9);
+        assert_eq!(
+            damaged
+                .get(2 * BLOCK_BYTES as u64, 9)
+                .expect("intact")
+                .len(),
+            9
+        );
         assert!(damaged.all().is_err());
-        assert_eq!(&*section(bytes.clone(), None).all().expect("intact"), &bytes[..]);
+        assert_eq!(
+            &*section(bytes.clone(), None).all().expect("intact"),
+            &bytes[..]
+        );
     }
 
     #[test]

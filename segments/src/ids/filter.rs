@@ -5,8 +5,8 @@
 //! Source: Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters" (2007).
 
 use crate::error::SegmentError;
-use crate::format::bytes::{Put, Take};
 use crate::format::Section;
+use crate::format::bytes::{Put, Take};
 
 const BLOCK_BYTES: usize = 32;
 const HEADER_BYTES: u64 = 8;
@@ -30,7 +30,9 @@ pub(crate) fn id_hash(scope: usize, id: &str) -> u64 {
 
 /// Encodes the filter of these hashes.
 pub(crate) fn encode_filter(hashes: &[u64]) -> Vec<u8> {
-    let blocks = (hashes.len() as u64 * BITS_PER_ID).div_ceil(BLOCK_BYTES as u64 * 8).max(1);
+    let blocks = (hashes.len() as u64 * BITS_PER_ID)
+        .div_ceil(BLOCK_BYTES as u64 * 8)
+        .max(1);
     let blocks = u32::try_from(blocks).expect("rows fit 30 bits");
     let mut words = vec![[0_u32; 8]; blocks as usize];
     for hash in hashes {
@@ -46,12 +48,14 @@ pub(crate) fn encode_filter(hashes: &[u64]) -> Vec<u8> {
     out
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the high half of a product of two 32-bit numbers")]
 fn block_of(hash: u64, blocks: u32) -> u32 {
     (((hash >> 32) * u64::from(blocks)) >> 32) as u32
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the low half picks the bits, the high half the block")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the low half picks the bits, the high half the block"
+)]
 fn bits_of(hash: u64) -> [u32; 8] {
     SALTS.map(|salt| 1 << ((hash as u32).wrapping_mul(salt) >> 27))
 }
@@ -72,9 +76,15 @@ impl IdFilter {
         let header = section.get(0, 8)?;
         let blocks = Take::new(section, 0, &header).u32()?;
         if blocks == 0 || HEADER_BYTES + u64::from(blocks) * BLOCK_BYTES as u64 != section.len() {
-            return Err(section.corrupt(0, format!("{blocks} filter blocks in {} bytes", section.len())));
+            return Err(section.corrupt(
+                0,
+                format!("{blocks} filter blocks in {} bytes", section.len()),
+            ));
         }
-        Ok(Self { section: section.clone(), blocks })
+        Ok(Self {
+            section: section.clone(),
+            blocks,
+        })
     }
 
     /// False only for ids that are not in the segment.
@@ -104,8 +114,16 @@ mod tests {
         let bytes = encode_filter(&hashes);
         assert!(bytes.len() < 5000 * 11 / 8);
         let filter = IdFilter::open(&Section::in_memory("id_filter", bytes)).expect("whole");
-        assert!(hashes.iter().all(|hash| filter.may_hold(*hash).expect("intact")));
-        let others = (0..5000).filter(|i| filter.may_hold(id_hash(4, &format!("id-{i}"))).expect("intact"));
+        assert!(
+            hashes
+                .iter()
+                .all(|hash| filter.may_hold(*hash).expect("intact"))
+        );
+        let others = (0..5000).filter(|i| {
+            filter
+                .may_hold(id_hash(4, &format!("id-{i}")))
+                .expect("intact")
+        });
         assert!(others.count() < 150);
     }
 }

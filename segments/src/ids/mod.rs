@@ -40,7 +40,9 @@ impl IdList {
 
     /// The id of a row.
     pub(crate) fn get(&self, row: u32) -> &str {
-        let start = row.checked_sub(1).map_or(0, |before| self.ends[index(before)]);
+        let start = row
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[index(before)]);
         &self.text[start..self.ends[index(row)]]
     }
 
@@ -66,7 +68,9 @@ pub(crate) fn write_id_order(
         rows.sort_by(|a, b| (ids.get(*a), seqs[index(*a)]).cmp(&(ids.get(*b), seqs[index(*b)])));
         order.extend(rows.iter().map(|row| u64::from(row - scope.rows.start)));
     }
-    let natural = scopes.iter().flat_map(|scope| 0..u64::from(scope.rows.end - scope.rows.start));
+    let natural = scopes
+        .iter()
+        .flat_map(|scope| 0..u64::from(scope.rows.end - scope.rows.start));
     if order.iter().copied().eq(natural) {
         order.clear();
     }
@@ -86,7 +90,12 @@ impl Ids {
     ///
     /// # Errors
     /// `Corrupt` where their counts do not agree.
-    pub(crate) fn open(names: &Section, order: &Section, filter: &Section, rows: u32) -> Result<Self> {
+    pub(crate) fn open(
+        names: &Section,
+        order: &Section,
+        filter: &Section,
+        rows: u32,
+    ) -> Result<Self> {
         let list = Names::open(names, ID_BYTES_MAX)?;
         if list.count() != rows {
             return Err(names.corrupt(0, format!("{} ids for {rows} rows", list.count())));
@@ -95,7 +104,11 @@ impl Ids {
         if (column.count() != 0 && column.count() != rows) || end != order.len() {
             return Err(order.corrupt(0, format!("{} places for {rows} rows", column.count())));
         }
-        Ok(Self { names: list, order: column, filter: IdFilter::open(filter)? })
+        Ok(Self {
+            names: list,
+            order: column,
+            filter: IdFilter::open(filter)?,
+        })
     }
 
     /// The id of a row.
@@ -144,7 +157,10 @@ impl Ids {
         }
         let offset = self.order.get_u32(at)?;
         if offset >= own.end - own.start {
-            return Err(self.order.corrupt(format!("row {offset} of a scope of {}", own.end - own.start)));
+            return Err(self.order.corrupt(format!(
+                "row {offset} of a scope of {}",
+                own.end - own.start
+            )));
         }
         Ok(own.start + offset)
     }

@@ -28,7 +28,10 @@ const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 ///
 /// # Errors
 /// The sink's.
-pub(crate) fn write_names<'a>(sink: &mut dyn SectionSink, names: impl Iterator<Item = &'a str>) -> Result<()> {
+pub(crate) fn write_names<'a>(
+    sink: &mut dyn SectionSink,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<()> {
     let (mut offsets, mut count, mut out, mut before) = (Vec::new(), 0_u32, Vec::new(), "");
     for name in names {
         if count.is_multiple_of(GROUP_LEN) {
@@ -82,11 +85,17 @@ impl Names {
         if column_at > at {
             return Err(take.corrupt(format!("offsets at {column_at} of {at}")));
         }
-        let (offsets, end) = Packed::open_counted(section, column_at, count.div_ceil(GROUP_LEN) + 1)?;
+        let (offsets, end) =
+            Packed::open_counted(section, column_at, count.div_ceil(GROUP_LEN) + 1)?;
         if end != at {
             return Err(section.corrupt(end, "bytes left over"));
         }
-        Ok(Self { section: section.clone(), offsets, count, bytes_max })
+        Ok(Self {
+            section: section.clone(),
+            offsets,
+            count,
+            bytes_max,
+        })
     }
 
     /// Names.
@@ -100,15 +109,22 @@ impl Names {
     /// `Corrupt` outside the list, or where the group is damaged.
     pub(crate) fn get(&self, at: u32) -> Result<String> {
         if at >= self.count {
-            return Err(self.section.corrupt(0, format!("name {at} asked for in a list of {}", self.count)));
+            return Err(self.section.corrupt(
+                0,
+                format!("name {at} asked for in a list of {}", self.count),
+            ));
         }
         let group = at / GROUP_LEN;
         let (start, end) = (self.offsets.get(group)?, self.offsets.get(group + 1)?);
-        let len = end.checked_sub(start).and_then(|len| usize::try_from(len).ok());
+        let len = end
+            .checked_sub(start)
+            .and_then(|len| usize::try_from(len).ok());
         // A name takes at most two varints of ten bytes more than itself.
         let len_max = (self.bytes_max + 20) * GROUP_LEN as usize;
         let Some(len) = len.filter(|len| *len <= len_max) else {
-            return Err(self.section.corrupt(start, format!("a group from {start} to {end}")));
+            return Err(self
+                .section
+                .corrupt(start, format!("a group from {start} to {end}")));
         };
         let bytes = self.section.get(start, len)?;
         let mut take = Take::new(&self.section, start, &bytes);
@@ -142,7 +158,11 @@ fn pack_uuid(text: &str) -> Option<[u8; 16]> {
         return None;
     }
     let mut packed = [0; 16];
-    let mut digits = text.iter().enumerate().filter(|(at, _)| !HYPHENS.contains(at)).map(|(_, byte)| *byte);
+    let mut digits = text
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !HYPHENS.contains(at))
+        .map(|(_, byte)| *byte);
     for byte in &mut packed {
         *byte = digit(digits.next()?)? << 4 | digit(digits.next()?)?;
     }
@@ -186,12 +206,25 @@ mod tests {
     #[test]
     fn a_uuid_takes_seventeen_bytes_and_any_other_form_stays_text() {
         let uuid = "0190163d-8694-739b-aea5-966c26f8ad91";
-        assert_eq!(unpack_uuid(pack_uuid(uuid).expect("a UUID")), uuid.as_bytes());
-        for other in [uuid.to_uppercase(), uuid.replace('-', "_"), format!("{uuid}0"), "é".repeat(18)] {
+        assert_eq!(
+            unpack_uuid(pack_uuid(uuid).expect("a UUID")),
+            uuid.as_bytes()
+        );
+        for other in [
+            uuid.to_uppercase(),
+            uuid.replace('-', "_"),
+            format!("{uuid}0"),
+            "é".repeat(18),
+        ] {
             assert_eq!(pack_uuid(&other), None, "{other}");
         }
-        let names: Vec<String> = (0..64).map(|i| format!("0190163d-8694-739b-aea5-966c26f8ad{i:02x}")).collect();
-        assert_eq!(list(&names).len(), 64 * 17 + 32 + 5 + 8 + 16 - 5 + (5_u64 * 3).div_ceil(8));
+        let names: Vec<String> = (0..64)
+            .map(|i| format!("0190163d-8694-739b-aea5-966c26f8ad{i:02x}"))
+            .collect();
+        assert_eq!(
+            list(&names).len(),
+            64 * 17 + 32 + 5 + 8 + 16 - 5 + (5_u64 * 3).div_ceil(8)
+        );
     }
 
     proptest! {

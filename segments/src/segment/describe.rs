@@ -1,7 +1,13 @@
 //! What does a segment hold, for a person who inspects it?
 
-use super::Segment;
-use crate::format::{FORMAT_VERSION, SectionKind};
+use std::path::Path;
+
+use chronolith_vfs::Vfs;
+
+use super::load::Loaded;
+use super::{Result, Segment};
+use crate::format::{Counts, FORMAT_VERSION, ReadMode, SectionKind};
+use crate::prepared::{TokenCounter, VectorSpace};
 use crate::writer::SegmentMeta;
 
 /// One section.
@@ -26,14 +32,16 @@ pub struct Description {
     pub meta: SegmentMeta,
     /// Format version of the file.
     pub format_version: u32,
-    /// Distinct terms.
-    pub terms: u64,
-    /// (term, row) pairs.
-    pub postings: u64,
-    /// Rows with a summary.
-    pub summaries: u32,
-    /// Sum of exact lengths.
-    pub length_sum: u64,
+    /// Id of the store that the file belongs to.
+    pub store_id: [u8; 16],
+    /// The analyzer that made the terms.
+    pub analyzer_id: String,
+    /// What its vectors are.
+    pub vector_space: Option<VectorSpace>,
+    /// The counter that made the token costs.
+    pub token_counter: TokenCounter,
+    /// Totals of rows' parts.
+    pub counts: Counts,
     /// Numbers of the segments that it replaced.
     pub lineage: Vec<u64>,
     /// Sections in file order.
@@ -43,22 +51,48 @@ pub struct Description {
 impl Segment {
     /// Describes the segment from its footer alone.
     pub fn describe(&self) -> Description {
-        let counts = self.counts();
-        let sections = self.loaded.footer.sections.iter().map(|entry| SectionDescription {
+        Description::of(&self.loaded)
+    }
+}
+
+impl Description {
+    /// Describes segment `file_number` of `dir` without opening its sections: for `repair`
+    /// and `inspect`, which must see a file even where a section is damaged.
+    ///
+    /// # Errors
+    /// `Corrupt` where the frame or the footer is damaged; `Version` for another format; the
+    /// system's error.
+    pub fn read(vfs: &dyn Vfs, dir: &Path, file_number: u64) -> Result<Self> {
+        Ok(Self::of(&Loaded::read(
+            vfs,
+            dir,
+            file_number,
+            ReadMode::Positioned,
+        )?))
+    }
+
+    fn of(loaded: &Loaded) -> Self {
+        let footer = &loaded.footer;
+        let sections = footer.sections.iter().map(|entry| SectionDescription {
             name: SectionKind::from_number(entry.kind).map_or("unknown", SectionKind::name),
             kind: entry.kind,
             offset: entry.offset,
             bytes: entry.len,
             blocks: entry.blocks(),
         });
-        Description {
-            meta: self.meta(),
+        Self {
+            meta: SegmentMeta {
+                file: loaded.file,
+                bucket: footer.bucket,
+                zone: footer.zone,
+            },
             format_version: FORMAT_VERSION,
-            terms: counts.terms,
-            postings: counts.postings,
-            summaries: counts.summaries,
-            length_sum: counts.length_sum,
-            lineage: self.lineage().to_vec(),
+            store_id: loaded.identity.store_id,
+            analyzer_id: footer.analyzer_id.clone(),
+            vector_space: footer.vector_space.clone(),
+            token_counter: footer.token_counter,
+            counts: footer.counts,
+            lineage: footer.lineage.clone(),
             sections: sections.collect(),
         }
     }

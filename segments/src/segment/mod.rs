@@ -65,14 +65,24 @@ impl Segment {
     ) -> Result<Self> {
         let loaded = Loaded::read(vfs, dir, expected.file_number, mode)?;
         if loaded.identity.store_id != store_id {
-            return Err(SegmentError::corrupt(&*loaded.name, "header", 0, "the file belongs to another store"));
+            return Err(SegmentError::corrupt(
+                &*loaded.name,
+                "header",
+                0,
+                "the file belongs to another store",
+            ));
         }
         if loaded.file != *expected {
             let message = format!(
                 "{} bytes with digest {:032x}, expected {} with {:032x}",
                 loaded.file.bytes, loaded.file.digest, expected.bytes, expected.digest
             );
-            return Err(SegmentError::corrupt(&*loaded.name, "trailer", loaded.file.bytes, message));
+            return Err(SegmentError::corrupt(
+                &*loaded.name,
+                "trailer",
+                loaded.file.bytes,
+                message,
+            ));
         }
         Self::of(loaded)
     }
@@ -82,7 +92,12 @@ impl Segment {
     ///
     /// # Errors
     /// As [`Segment::open`].
-    pub fn open_unreferenced(vfs: &dyn Vfs, dir: &Path, file_number: u64, mode: ReadMode) -> Result<Self> {
+    pub fn open_unreferenced(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        file_number: u64,
+        mode: ReadMode,
+    ) -> Result<Self> {
         Self::of(Loaded::read(vfs, dir, file_number, mode)?)
     }
 
@@ -91,11 +106,17 @@ impl Segment {
         let (zone, footer) = (loaded.footer.zone, &loaded.footer);
         let scopes = ScopeDir::open(&section(SectionKind::Scopes)?, &zone)?;
         if scopes.length_sum() != footer.counts.length_sum {
-            let message = format!("lengths sum to {}, the footer has {}", scopes.length_sum(), footer.counts.length_sum);
+            let message = format!(
+                "lengths sum to {}, the footer has {}",
+                scopes.length_sum(),
+                footer.counts.length_sum
+            );
             return Err(section(SectionKind::Scopes)?.corrupt(0, message));
         }
         let dictionary = loaded.optional(SectionKind::TextDictionary);
-        let dictionary = dictionary.map(|section| TextDictionary::open(&section)).transpose()?;
+        let dictionary = dictionary
+            .map(|section| TextDictionary::open(&section))
+            .transpose()?;
         let distilled = match footer.counts.summaries {
             0 => None,
             _ => Some(TextBlocks::open(
@@ -104,8 +125,11 @@ impl Segment {
                 dictionary.clone(),
             )?),
         };
-        let detailed =
-            TextBlocks::open(&section(SectionKind::Detailed)?, &section(SectionKind::DetailedIndex)?, dictionary)?;
+        let detailed = TextBlocks::open(
+            &section(SectionKind::Detailed)?,
+            &section(SectionKind::DetailedIndex)?,
+            dictionary,
+        )?;
         let source_ids = loaded.optional(SectionKind::SourceIds);
         Ok(Self {
             columns: Columns::open(&section(SectionKind::Columns)?, zone.rows)?,
@@ -116,7 +140,9 @@ impl Segment {
                 &section(SectionKind::IdFilter)?,
                 zone.rows,
             )?,
-            source_ids: source_ids.map(|section| Names::open(&section, NAME_BYTES_MAX)).transpose()?,
+            source_ids: source_ids
+                .map(|section| Names::open(&section, NAME_BYTES_MAX))
+                .transpose()?,
             terms: Terms::open(
                 section(SectionKind::Terms)?,
                 section(SectionKind::Postings)?,
@@ -139,7 +165,11 @@ impl Segment {
 
     /// What refers to this file, its bucket and its zone.
     pub fn meta(&self) -> SegmentMeta {
-        SegmentMeta { file: self.loaded.file, bucket: self.loaded.footer.bucket, zone: self.loaded.footer.zone }
+        SegmentMeta {
+            file: self.loaded.file,
+            bucket: self.loaded.footer.bucket,
+            zone: self.loaded.footer.zone,
+        }
     }
 
     /// File name inside the store.
@@ -193,13 +223,23 @@ fn open_vectors(loaded: &Loaded) -> Result<Option<Vectors>> {
     if footer.zone.vectors == 0 {
         return Ok(None);
     }
-    let (vectors, rows) = (loaded.section(SectionKind::Vectors)?, loaded.section(SectionKind::VectorRows)?);
+    let (vectors, rows) = (
+        loaded.section(SectionKind::Vectors)?,
+        loaded.section(SectionKind::VectorRows)?,
+    );
     let Some(space) = &footer.vector_space else {
         return Err(vectors.corrupt(0, "vectors without a vector space"));
     };
     let opened = Vectors::open(vectors, rows.clone(), space, footer.zone.rows)?;
     if opened.count() != footer.zone.vectors {
-        return Err(rows.corrupt(0, format!("{} vectors, the footer has {}", opened.count(), footer.zone.vectors)));
+        return Err(rows.corrupt(
+            0,
+            format!(
+                "{} vectors, the footer has {}",
+                opened.count(),
+                footer.zone.vectors
+            ),
+        ));
     }
     Ok(Some(opened))
 }

@@ -50,7 +50,12 @@ impl Segment {
             return Ok(());
         }
         let message = format!("row {row} asked for in a segment of {}", self.scopes.rows());
-        Err(SegmentError::corrupt(&*self.loaded.name, "scopes", 0, message))
+        Err(SegmentError::corrupt(
+            &*self.loaded.name,
+            "scopes",
+            0,
+            message,
+        ))
     }
 }
 
@@ -114,7 +119,10 @@ impl Partition for Segment {
                 });
                 entry.population.rows += 1;
                 entry.population.length_sum += u64::from(length);
-                entry.event_time_us = (entry.event_time_us.0.min(time), entry.event_time_us.1.max(time));
+                entry.event_time_us = (
+                    entry.event_time_us.0.min(time),
+                    entry.event_time_us.1.max(time),
+                );
             }
             entries.extend(entry);
         }
@@ -140,8 +148,13 @@ impl Partition for Segment {
         if let Some(last) = run.rows.end.checked_sub(1) {
             self.check_row(last)?;
         }
-        let walk = TimeWalk { from_us, to_us, order };
-        self.timeline.walk(&self.scopes, &self.columns, &run.rows, walk, visit)
+        let walk = TimeWalk {
+            from_us,
+            to_us,
+            order,
+        };
+        self.timeline
+            .walk(&self.scopes, &self.columns, &run.rows, walk, visit)
     }
 
     fn postings<'a>(&'a self, term: &[u8], run: &Run) -> Result<Option<Box<dyn Postings + 'a>>> {
@@ -184,7 +197,12 @@ impl Partition for Segment {
         };
         let Some(names) = &self.source_ids else {
             let message = format!("row {row} has source id {number} and there are none");
-            return Err(SegmentError::corrupt(&*self.loaded.name, "source_ids", 0, message));
+            return Err(SegmentError::corrupt(
+                &*self.loaded.name,
+                "source_ids",
+                0,
+                message,
+            ));
         };
         names.get(number).map(|name| Some(Cow::Owned(name)))
     }
@@ -203,14 +221,18 @@ impl Partition for Segment {
 
     fn find(&self, scope_key: &[u8], id: &str, at_seq: u64) -> Result<Option<u32>> {
         match self.scopes.find(scope_key) {
-            Some(scope) => self.ids.find(&self.scopes, &self.columns, scope, id, at_seq),
+            Some(scope) => self
+                .ids
+                .find(&self.scopes, &self.columns, scope, id, at_seq),
             None => Ok(None),
         }
     }
 
     fn vector(&self, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
         self.check_row(row)?;
-        self.vectors.as_ref().map_or(Ok(None), |vectors| vectors.get(row))
+        self.vectors
+            .as_ref()
+            .map_or(Ok(None), |vectors| vectors.get(row))
     }
 
     fn stored(&self, row: u32) -> Result<Stored> {

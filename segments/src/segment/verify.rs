@@ -4,9 +4,9 @@ use roaring::RoaringBitmap;
 
 use super::{Result, Segment};
 use crate::error::SegmentError;
+use crate::format::SectionKind;
 use crate::format::bytes::index;
 use crate::ids::IdFilter;
-use crate::format::SectionKind;
 use crate::read::{Partition, TermStream};
 
 /// Findings after which a scrub stops: a file that is damaged all over needs no longer list.
@@ -70,8 +70,23 @@ impl Segment {
             return;
         };
         scrub.findings.push(match error {
-            SegmentError::Corrupt { file, section, offset, message } => Finding { file, section, offset, message },
-            other => Finding { file: self.file_name().to_owned(), section: "file", offset: 0, message: other.to_string() },
+            SegmentError::Corrupt {
+                file,
+                section,
+                offset,
+                message,
+            } => Finding {
+                file,
+                section,
+                offset,
+                message,
+            },
+            other => Finding {
+                file: self.file_name().to_owned(),
+                section: "file",
+                offset: 0,
+                message: other.to_string(),
+            },
         });
     }
 
@@ -100,16 +115,24 @@ impl Segment {
                 }
                 before = Some(place);
                 length_sum += u64::from(fields.length);
-                scope_times = (scope_times.0.min(fields.event_time_us), scope_times.1.max(fields.event_time_us));
+                scope_times = (
+                    scope_times.0.min(fields.event_time_us),
+                    scope_times.1.max(fields.event_time_us),
+                );
                 seqs = (seqs.0.min(fields.commit_seq), seqs.1.max(fields.commit_seq));
                 class_max = class_max.max(fields.source_class);
             }
             if length_sum != entry.population.length_sum || scope_times != entry.event_time_us {
-                return damage(format!("lengths or times of scope {scope} are not those of the scope directory"));
+                return damage(format!(
+                    "lengths or times of scope {scope} are not those of the scope directory"
+                ));
             }
             times = (times.0.min(scope_times.0), times.1.max(scope_times.1));
         }
-        if seqs != zone.commit_seq || times != zone.event_time_us || class_max != zone.source_class_max {
+        if seqs != zone.commit_seq
+            || times != zone.event_time_us
+            || class_max != zone.source_class_max
+        {
             return damage("times, seqs or source classes are not those of the footer".into());
         }
         Ok(())
@@ -123,7 +146,9 @@ impl Segment {
         for scope in 0..self.scopes.len() {
             let own = self.scopes.rows_of(scope);
             if let Some(start) = self.scopes.timeline_at(scope) {
-                self.check_order(own.end - own.start, rows, |at| self.timeline.local_row(start + at, &own))?;
+                self.check_order(own.end - own.start, rows, |at| {
+                    self.timeline.local_row(start + at, &own)
+                })?;
             }
         }
         Ok(())
@@ -135,7 +160,9 @@ impl Segment {
             let row = row_at(at)?;
             let place = (self.event_time_us(row)?, row);
             if std::mem::replace(&mut seen[index(row)], true) || place < before {
-                return Err(self.timeline.corrupt(format!("row {row} stands twice or out of order")));
+                return Err(self
+                    .timeline
+                    .corrupt(format!("row {row} stands twice or out of order")));
             }
             before = place;
         }
@@ -155,7 +182,10 @@ impl Segment {
                     return Err(self.ids.corrupt(format!("row {row} is out of order by id")));
                 }
                 if place.0.is_empty() || !filter.may_hold(crate::ids::id_hash(scope, &place.0))? {
-                    return Err(self.damage(SectionKind::IdFilter, format!("the id of row {row} does not pass")));
+                    return Err(self.damage(
+                        SectionKind::IdFilter,
+                        format!("the id of row {row} does not pass"),
+                    ));
                 }
                 before = Some(place);
             }
@@ -170,7 +200,10 @@ impl Segment {
         let (mut terms, mut postings) = (0_u64, 0_u64);
         while let Some(term) = stream.next_term()? {
             if !before.is_empty() && *term <= *before {
-                return Err(self.damage(SectionKind::Terms, format!("term {terms} is not above the one before")));
+                return Err(self.damage(
+                    SectionKind::Terms,
+                    format!("term {terms} is not above the one before"),
+                ));
             }
             before.clear();
             before.extend_from_slice(term);
@@ -178,8 +211,16 @@ impl Segment {
             let df = self.terms.get(&before)?.map_or(0, |info| info.df);
             let inside = rows.last().is_some_and(|row| *row < self.scopes.rows());
             let ascend = rows.is_sorted_by(|a, b| a < b);
-            if rows.len() != index(df) || rows.len() != freqs.len() || !inside || !ascend || freqs.contains(&0) {
-                let message = format!("postings of term {terms}: {} rows for df {df}, or not in order", rows.len());
+            if rows.len() != index(df)
+                || rows.len() != freqs.len()
+                || !inside
+                || !ascend
+                || freqs.contains(&0)
+            {
+                let message = format!(
+                    "postings of term {terms}: {} rows for df {df}, or not in order",
+                    rows.len()
+                );
                 return Err(self.damage(SectionKind::Postings, message));
             }
             terms += 1;
@@ -188,7 +229,8 @@ impl Segment {
         let counts = self.counts();
         if terms != counts.terms || postings != counts.postings {
             let message = format!(
-                "{terms} terms and {postings} postings, the footer has {} and {}", counts.terms, counts.postings
+                "{terms} terms and {postings} postings, the footer has {} and {}",
+                counts.terms, counts.postings
             );
             return Err(self.damage(SectionKind::Terms, message));
         }
@@ -207,7 +249,10 @@ impl Segment {
         for row in 0..self.scopes.rows() {
             let tags = self.tags.of_row(row)?;
             if tags.is_empty() != untagged.contains(row) || !tags.is_sorted_by(|a, b| a < b) {
-                return damage(format!("row {row} has {} tags, or they are out of order", tags.len()));
+                return damage(format!(
+                    "row {row} has {} tags, or they are out of order",
+                    tags.len()
+                ));
             }
             for tag in tags {
                 if !sets.contains_key(&tag) {
@@ -243,7 +288,10 @@ impl Segment {
             summaries += u32::from(self.stored(row)?.summary.is_some());
         }
         if summaries != self.counts().summaries {
-            let message = format!("{summaries} summaries, the footer has {}", self.counts().summaries);
+            let message = format!(
+                "{summaries} summaries, the footer has {}",
+                self.counts().summaries
+            );
             return Err(self.damage(SectionKind::Distilled, message));
         }
         Ok(())

@@ -40,11 +40,16 @@ impl TextDictionary {
     /// `Corrupt` where it is too long or no dictionary.
     pub(crate) fn open(section: &Section) -> Result<Self, SegmentError> {
         if section.len() > DICTIONARY_BYTES_MAX as u64 {
-            return Err(section.corrupt(0, format!("{} bytes; at most {DICTIONARY_BYTES_MAX}", section.len())));
+            return Err(section.corrupt(
+                0,
+                format!("{} bytes; at most {DICTIONARY_BYTES_MAX}", section.len()),
+            ));
         }
         let bytes = section.all()?;
         let dictionary = DDict::try_create(&bytes);
-        dictionary.map(|dictionary| Self(Arc::new(dictionary))).ok_or_else(|| section.corrupt(0, "not a dictionary"))
+        dictionary
+            .map(|dictionary| Self(Arc::new(dictionary)))
+            .ok_or_else(|| section.corrupt(0, "not a dictionary"))
     }
 
     pub(super) fn get(&self) -> &DDict<'static> {

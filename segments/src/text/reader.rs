@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use zstd::zstd_safe::DCtx;
 
@@ -18,14 +19,19 @@ thread_local! {
     static DECOMPRESSION: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
 }
 
+/// Largest raw block that is kept for the next call, bytes.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+
 /// One pair of text sections.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct TextBlocks {
     section: Section,
     first_rows: Packed,
     offsets: Packed,
     raw_lens: Packed,
     dictionary: Option<TextDictionary>,
+    /// The block decompressed last: a merge asks for its rows one after the other.
+    last_block: Mutex<Option<(u32, Arc<[u8]>)>>,
 }
 
 impl TextBlocks {
@@ -33,7 +39,11 @@ impl TextBlocks {
     ///
     /// # Errors
     /// `Corrupt` where the columns of the index do not agree.
-    pub(crate) fn open(section: &Section, index: &Section, dictionary: Option<TextDictionary>) -> Result<Self> {
+    pub(crate) fn open(
+        section: &Section,
+        index: &Section,
+        dictionary: Option<TextDictionary>,
+    ) -> Result<Self> {
         let (first_rows, at) = Packed::open(index, 0)?;
         let blocks = first_rows.count();
         let (offsets, at) = Packed::open_counted(index, at, blocks.saturating_add(1))?;
@@ -41,7 +51,14 @@ impl TextBlocks {
         if end != index.len() || offsets.get(blocks)? != section.len() {
             return Err(index.corrupt(end, "the index does not end where its section does"));
         }
-        Ok(Self { section: section.clone(), first_rows, offsets, raw_lens, dictionary })
+        Ok(Self {
+            section: section.clone(),
+            first_rows,
+            offsets,
+            raw_lens,
+            dictionary,
+            last_block: Mutex::new(None),
+        })
     }
 
     /// Blocks of compressed text.
@@ -54,11 +71,14 @@ impl TextBlocks {
     /// # Errors
     /// Damage in index or block, and the errors of `read`.
     pub(crate) fn row<T>(&self, row: u32, read: impl FnOnce(Take<'_>) -> Result<T>) -> Result<T> {
-        let after = self.first_rows.partition_point(0..self.blocks(), |first| first <= u64::from(row))?;
+        let after = self
+            .first_rows
+            .partition_point(0..self.blocks(), |first| first <= u64::from(row))?;
         let Some(block) = after.checked_sub(1) else {
             return Err(self.first_rows.corrupt(format!("no block holds row {row}")));
         };
-        let (offset, raw) = self.block(block)?;
+        let offset = self.offsets.get(block)?;
+        let raw = self.kept_block(block)?;
         let mut take = Take::new(&self.section, offset, &raw);
         for _ in self.first_rows.get(block)?..u64::from(row) {
             take.prefixed("length of a row", RAW_BYTES_MAX)?;
@@ -68,34 +88,71 @@ impl TextBlocks {
         read(Take::new(&self.section, offset, bytes))
     }
 
-    /// A block's offset in the section and its raw bytes.
-    fn block(&self, block: u32) -> Result<(u64, Cow<'_, [u8]>)> {
+    /// A block's raw bytes, from the last call where it read the same block.
+    fn kept_block(&self, block: u32) -> Result<Arc<[u8]>> {
+        let lock = || {
+            self.last_block
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some((kept, raw)) = &*lock()
+            && *kept == block
+        {
+            return Ok(Arc::clone(raw));
+        }
+        let raw: Arc<[u8]> = self.block(block)?.into();
+        if raw.len() <= KEPT_BYTES_MAX {
+            *lock() = Some((block, Arc::clone(&raw)));
+        }
+        Ok(raw)
+    }
+
+    /// A block's raw bytes.
+    fn block(&self, block: u32) -> Result<Cow<'_, [u8]>> {
         let (start, end) = (self.offsets.get(block)?, self.offsets.get(block + 1)?);
         let raw_len = self.raw_lens.get(block)?;
-        let raw_len = usize::try_from(raw_len).ok().filter(|len| *len <= RAW_BYTES_MAX);
-        let len = end.checked_sub(start).and_then(|len| usize::try_from(len).ok());
+        let raw_len = usize::try_from(raw_len)
+            .ok()
+            .filter(|len| *len <= RAW_BYTES_MAX);
+        let len = end
+            .checked_sub(start)
+            .and_then(|len| usize::try_from(len).ok());
         let (Some(raw_len), Some(len)) = (raw_len, len) else {
-            return Err(self.section.corrupt(start, format!("block {block} has a length beyond {RAW_BYTES_MAX}")));
+            return Err(self.section.corrupt(
+                start,
+                format!("block {block} has a length beyond {RAW_BYTES_MAX}"),
+            ));
         };
         // Bounds the read too: no block is kept larger than it was.
         if len > raw_len {
-            return Err(self.section.corrupt(start, format!("block {block} takes {len} bytes for {raw_len}")));
+            return Err(self.section.corrupt(
+                start,
+                format!("block {block} takes {len} bytes for {raw_len}"),
+            ));
         }
         let bytes = self.section.get(start, len)?;
         if len == raw_len {
-            return Ok((start, bytes));
+            return Ok(bytes);
         }
         let mut raw = vec![0; raw_len];
         let written = DECOMPRESSION.with_borrow_mut(|context| match &self.dictionary {
-            Some(dictionary) => context.decompress_using_ddict(&mut raw[..], &bytes, dictionary.get()),
+            Some(dictionary) => {
+                context.decompress_using_ddict(&mut raw[..], &bytes, dictionary.get())
+            }
             None => context.decompress(&mut raw[..], &bytes),
         });
         match written {
-            Ok(written) if written == raw_len => Ok((start, Cow::Owned(raw))),
-            Ok(written) => Err(self.section.corrupt(start, format!("block {block} gives {written} bytes, not {raw_len}"))),
+            Ok(written) if written == raw_len => Ok(Cow::Owned(raw)),
+            Ok(written) => Err(self.section.corrupt(
+                start,
+                format!("block {block} gives {written} bytes, not {raw_len}"),
+            )),
             Err(code) => {
                 let reason = zstd::zstd_safe::get_error_name(code);
-                Err(self.section.corrupt(start, format!("block {block} does not decompress: {reason}")))
+                Err(self.section.corrupt(
+                    start,
+                    format!("block {block} does not decompress: {reason}"),
+                ))
             }
         }
     }
@@ -114,15 +171,23 @@ mod tests {
             writer.push(&mut sink, row).expect("memory");
         }
         let index = Section::in_memory("detailed_index", writer.finish(&mut sink).expect("memory"));
-        let dictionary = dictionary.map(|bytes| Section::in_memory("text_dictionary", bytes.to_vec()));
+        let dictionary =
+            dictionary.map(|bytes| Section::in_memory("text_dictionary", bytes.to_vec()));
         let dictionary = dictionary.map(|section| TextDictionary::open(&section).expect("whole"));
-        TextBlocks::open(&Section::in_memory("detailed", sink.bytes), &index, dictionary).expect("whole")
+        TextBlocks::open(
+            &Section::in_memory("detailed", sink.bytes),
+            &index,
+            dictionary,
+        )
+        .expect("whole")
     }
 
     fn check(blocks: &TextBlocks, rows: &[Vec<u8>]) {
         for (at, row) in rows.iter().enumerate() {
             let at = u32::try_from(at).expect("small");
-            let read = blocks.row(at, |mut take| Ok(take.bytes(take.left())?.to_vec())).expect("intact");
+            let read = blocks
+                .row(at, |mut take| Ok(take.bytes(take.left())?.to_vec()))
+                .expect("intact");
             assert_eq!(&read, row);
         }
     }
@@ -130,15 +195,25 @@ mod tests {
     #[test]
     fn rows_of_all_sizes_come_back() {
         let sizes = [0, 1, 5000, 300, 300, 0, 2000, 3000, 1 << 20, 7];
-        let rows: Vec<Vec<u8>> = sizes.iter().map(|size| (0..*size).map(|i| (i % 13) as u8).collect()).collect();
+        let rows: Vec<Vec<u8>> = sizes
+            .iter()
+            .map(|size| (0_u32..*size).map(|i| i.to_le_bytes()[0] % 13).collect())
+            .collect();
         check(&blocks(&rows, None), &rows);
         check(&blocks(&rows[..1], None), &rows[..1]);
     }
 
     #[test]
     fn a_dictionary_makes_small_blocks_smaller() {
-        let rows: Vec<Vec<u8>> =
-            (0..20_000_u64).map(|i| format!("the user asked about order {i} and was told to wait {} days", i * 7919 % 31).into()).collect();
+        let rows: Vec<Vec<u8>> = (0..20_000_u64)
+            .map(|i| {
+                format!(
+                    "the user asked about order {i} and was told to wait {} days",
+                    i * 7919 % 31
+                )
+                .into()
+            })
+            .collect();
         let text_bytes = rows.iter().map(|row| row.len() as u64).sum();
         let dictionary = train(&rows, text_bytes).expect("enough text");
         assert!(dictionary.len() as u64 * 32 <= text_bytes);
@@ -154,7 +229,12 @@ mod tests {
             crate::columns::write_packed(&mut index, column).expect("memory");
         }
         let section = Section::in_memory("detailed", vec![1, 2, 3, 4]);
-        let blocks = TextBlocks::open(&section, &Section::in_memory("detailed_index", index.bytes), None).expect("whole");
+        let blocks = TextBlocks::open(
+            &section,
+            &Section::in_memory("detailed_index", index.bytes),
+            None,
+        )
+        .expect("whole");
         assert!(blocks.row(0, |_| Ok(())).is_err());
     }
 }

@@ -47,7 +47,8 @@ fn take_name(take: &mut Take<'_>, what: &str) -> Result<Option<String>> {
         return Ok(None);
     };
     let bytes = take.bytes(usize::try_from(len).unwrap_or(usize::MAX))?;
-    let name = std::str::from_utf8(bytes).map_err(|_| take.corrupt(format!("{what} is not UTF-8")))?;
+    let name =
+        std::str::from_utf8(bytes).map_err(|_| take.corrupt(format!("{what} is not UTF-8")))?;
     Ok(Some(name.to_owned()))
 }
 

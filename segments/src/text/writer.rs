@@ -36,8 +36,13 @@ impl TextWriter {
     pub(crate) fn new(dictionary: Option<&[u8]>) -> Result<Self> {
         let compressor = Compressor::with_dictionary(LEVEL, dictionary.unwrap_or(&[]));
         Ok(Self {
-            compressor: compressor.map_err(|e| SegmentError::io("prepare compression of", "text", e))?,
-            raw_bytes: if dictionary.is_some() { RAW_BYTES_WITH_DICTIONARY } else { RAW_BYTES_WITHOUT },
+            compressor: compressor
+                .map_err(|e| SegmentError::io("prepare compression of", "text", e))?,
+            raw_bytes: if dictionary.is_some() {
+                RAW_BYTES_WITH_DICTIONARY
+            } else {
+                RAW_BYTES_WITHOUT
+            },
             raw: Vec::new(),
             compressed: Vec::new(),
             rows: 0,
@@ -84,11 +89,15 @@ impl TextWriter {
     }
 
     fn close_block(&mut self, sink: &mut dyn SectionSink) -> Result<()> {
-        assert!(self.raw.len() <= RAW_BYTES_MAX, "limits bound a row, rows are checked before the log");
+        assert!(
+            self.raw.len() <= RAW_BYTES_MAX,
+            "limits bound a row, rows are checked before the log"
+        );
         self.offsets.push(sink.position());
         self.raw_lens.push(self.raw.len() as u64);
         self.compressed.clear();
-        self.compressed.reserve(zstd::zstd_safe::compress_bound(self.raw.len()));
+        self.compressed
+            .reserve(zstd::zstd_safe::compress_bound(self.raw.len()));
         self.compressor
             .compress_to_buffer(&self.raw, &mut self.compressed)
             .map_err(|e| SegmentError::io("compress", "text", e))?;

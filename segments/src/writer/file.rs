@@ -8,7 +8,8 @@ use crate::error::SegmentError;
 use crate::format::bytes::Put;
 use crate::format::frame::{Trailer, header};
 use crate::format::{
-    BLOCK_BYTES, FILE_BYTES_MAX, FOOTER_BYTES_MAX, FileIdentity, SECTION_ALIGN, SectionEntry, SectionKind, SectionSink,
+    BLOCK_BYTES, FILE_BYTES_MAX, FOOTER_BYTES_MAX, FileIdentity, SECTION_ALIGN, SectionEntry,
+    SectionKind, SectionSink,
 };
 
 type Result<T> = std::result::Result<T, SegmentError>;
@@ -32,9 +33,21 @@ pub(super) struct FileWriter {
 
 impl FileWriter {
     /// Starts the file with its header.
-    pub(super) fn new(file: Arc<dyn VfsFile>, name: String, identity: FileIdentity) -> Result<Self> {
+    pub(super) fn new(
+        file: Arc<dyn VfsFile>,
+        name: String,
+        identity: FileIdentity,
+    ) -> Result<Self> {
         let pending = header(&identity);
-        Ok(Self { file, name, identity, flushed: 0, pending, sections: Vec::new(), checksums: Vec::new() })
+        Ok(Self {
+            file,
+            name,
+            identity,
+            flushed: 0,
+            pending,
+            sections: Vec::new(),
+            checksums: Vec::new(),
+        })
     }
 
     /// Writes one section with `write`.
@@ -43,17 +56,29 @@ impl FileWriter {
         kind: SectionKind,
         write: impl FnOnce(&mut dyn SectionSink) -> Result<T>,
     ) -> Result<T> {
-        assert!(self.sections.iter().all(|entry| entry.kind != kind as u16), "a section stands once");
+        assert!(
+            self.sections.iter().all(|entry| entry.kind != kind as u16),
+            "a section stands once"
+        );
         while !self.offset().is_multiple_of(SECTION_ALIGN) {
             self.pending.put_u8(0);
         }
         let offset = self.offset();
         let seed = self.identity.seed(kind as u16);
-        let mut sink = FileSink { file: self, seed, block: Vec::with_capacity(BLOCK_BYTES), blocks: 0 };
+        let mut sink = FileSink {
+            file: self,
+            seed,
+            block: Vec::with_capacity(BLOCK_BYTES),
+            blocks: 0,
+        };
         let written = write(&mut sink)?;
         let len = sink.position();
         sink.close_block()?;
-        self.sections.push(SectionEntry { kind: kind as u16, offset, len });
+        self.sections.push(SectionEntry {
+            kind: kind as u16,
+            offset,
+            len,
+        });
         Ok(written)
     }
 
@@ -74,16 +99,28 @@ impl FileWriter {
         let tail_offset = self.offset();
         let mut table = Vec::with_capacity(self.checksums.len() * 4);
         self.checksums.iter().for_each(|crc| table.put_u32(*crc));
-        let bytes_of = |part: &[u8]| u32::try_from(part.len()).map_err(|_| SegmentError::Limit("a footer of 4 GiB".into()));
+        let bytes_of = |part: &[u8]| {
+            u32::try_from(part.len()).map_err(|_| SegmentError::Limit("a footer of 4 GiB".into()))
+        };
         let footer_bytes = bytes_of(footer)?;
-        assert!(footer_bytes <= FOOTER_BYTES_MAX, "sections, lineage and names are bounded");
+        assert!(
+            footer_bytes <= FOOTER_BYTES_MAX,
+            "sections, lineage and names are bounded"
+        );
         let digest = Trailer::digest_of(&header(&self.identity), &table, footer);
-        let trailer = Trailer { tail_offset, table_bytes: bytes_of(&table)?, footer_bytes, digest };
+        let trailer = Trailer {
+            tail_offset,
+            table_bytes: bytes_of(&table)?,
+            footer_bytes,
+            digest,
+        };
         for part in [&table[..], footer, &trailer.encode()] {
             self.append(part)?;
         }
         self.flush()?;
-        self.file.sync_all().map_err(|e| SegmentError::io("sync", &self.name, e))?;
+        self.file
+            .sync_all()
+            .map_err(|e| SegmentError::io("sync", &self.name, e))?;
         Ok((self.flushed, digest))
     }
 
@@ -101,7 +138,9 @@ impl FileWriter {
 
     fn flush(&mut self) -> Result<()> {
         if self.offset() > FILE_BYTES_MAX {
-            return Err(SegmentError::Limit(format!("a segment of more than {FILE_BYTES_MAX} bytes")));
+            return Err(SegmentError::Limit(format!(
+                "a segment of more than {FILE_BYTES_MAX} bytes"
+            )));
         }
         self.file
             .write_all_at(&self.pending, self.flushed)

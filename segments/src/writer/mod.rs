@@ -115,25 +115,43 @@ pub struct Written {
 ///
 /// # Panics
 /// If a row lies outside the bucket, or the inputs break the promises of [`Partition`].
-pub fn write_segment(vfs: &dyn Vfs, dir: &Path, spec: &SegmentSpec, inputs: &[MergeInput<'_>]) -> Result<Written> {
+pub fn write_segment(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    spec: &SegmentSpec,
+    inputs: &[MergeInput<'_>],
+) -> Result<Written> {
     if spec.lineage.len() > LINEAGE_MAX || spec.analyzer_id.len() > NAME_BYTES_MAX {
-        let message = format!("{} replaced segments (at most {LINEAGE_MAX}), or too long an analyzer id", spec.lineage.len());
+        let message = format!(
+            "{} replaced segments (at most {LINEAGE_MAX}), or too long an analyzer id",
+            spec.lineage.len()
+        );
         return Err(SegmentError::Limit(message));
     }
     let merge = Merge::new(inputs, &spec.bucket)?;
     let temporary = dir.join(segment_temporary_name(spec.file_number));
     let name = segment_file_name(spec.file_number);
-    let file = vfs.create_new(&temporary).map_err(|e| SegmentError::io("create", &name, e))?;
-    let identity = FileIdentity { store_id: spec.store_id, file_number: spec.file_number };
+    let file = vfs
+        .create_new(&temporary)
+        .map_err(|e| SegmentError::io("create", &name, e))?;
+    let identity = FileIdentity {
+        store_id: spec.store_id,
+        file_number: spec.file_number,
+    };
     let written = FileWriter::new(file, name.clone(), identity)
         .and_then(|file| write_file(file, spec, &merge))
         .and_then(|meta| {
-            vfs.seal(&temporary).map_err(|e| SegmentError::io("seal", &name, e))?;
-            vfs.rename(&temporary, &dir.join(&name)).map_err(|e| SegmentError::io("rename", &name, e))?;
+            vfs.seal(&temporary)
+                .map_err(|e| SegmentError::io("seal", &name, e))?;
+            vfs.rename(&temporary, &dir.join(&name))
+                .map_err(|e| SegmentError::io("rename", &name, e))?;
             Ok(meta)
         });
     match written {
-        Ok(meta) => Ok(Written { meta, remap: merge.into_remap() }),
+        Ok(meta) => Ok(Written {
+            meta,
+            remap: merge.into_remap(),
+        }),
         Err(error) => {
             // Best effort: the sweep at the next open removes what is left.
             let _ = vfs.remove_file(&temporary);
@@ -155,6 +173,14 @@ fn write_file(mut file: FileWriter, spec: &SegmentSpec, merge: &Merge<'_>) -> Re
         lineage: spec.lineage.clone(),
     };
     let (bytes, digest) = file.finish(&footer.encode())?;
-    let file = SegmentRef { file_number: spec.file_number, bytes, digest };
-    Ok(SegmentMeta { file, bucket: spec.bucket, zone })
+    let file = SegmentRef {
+        file_number: spec.file_number,
+        bytes,
+        digest,
+    };
+    Ok(SegmentMeta {
+        file,
+        bucket: spec.bucket,
+        zone,
+    })
 }

@@ -35,6 +35,9 @@ pub(super) struct Merge<'a> {
     pub(super) length_sum: u64,
 }
 
+/// Keys of all scopes, ascending.
+type ScopeKeys = Vec<Box<[u8]>>;
+
 /// What orders rows, and where one comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
@@ -52,7 +55,9 @@ impl<'a> Merge<'a> {
     pub(super) fn new(inputs: &'a [MergeInput<'a>], bucket: &Bucket) -> Result<Self> {
         let rows: u64 = inputs.iter().map(|input| input.keep.len()).sum();
         if rows == 0 || rows > u64::from(ROWS_MAX) {
-            return Err(SegmentError::Limit(format!("{rows} rows in a segment; 1 to {ROWS_MAX}")));
+            return Err(SegmentError::Limit(format!(
+                "{rows} rows in a segment; 1 to {ROWS_MAX}"
+            )));
         }
         let (keys, scope_keys) = order(inputs)?;
         let zone = Zone {
@@ -66,7 +71,10 @@ impl<'a> Merge<'a> {
         let mut merge = Self {
             inputs,
             origins: Vec::with_capacity(keys.len()),
-            remap: inputs.iter().map(|input| vec![ROW_DROPPED; index(input.partition.zone().rows)]).collect(),
+            remap: inputs
+                .iter()
+                .map(|input| vec![ROW_DROPPED; index(input.partition.zone().rows)])
+                .collect(),
             scopes: Vec::with_capacity(scope_keys.len()),
             times_us: Vec::with_capacity(keys.len()),
             seqs: Vec::with_capacity(keys.len()),
@@ -74,18 +82,28 @@ impl<'a> Merge<'a> {
             length_sum: 0,
         };
         for key in keys {
-            assert!(bucket.contains(key.event_time_us), "a segment holds rows of its bucket alone");
+            assert!(
+                bucket.contains(key.event_time_us),
+                "a segment holds rows of its bucket alone"
+            );
             merge.place(key, &scope_keys)?;
         }
-        assert_eq!(merge.scopes.len(), scope_keys.len(), "every scope has a row");
+        assert_eq!(
+            merge.scopes.len(),
+            scope_keys.len(),
+            "every scope has a row"
+        );
         Ok(merge)
     }
 
-    fn place(&mut self, key: Key, scope_keys: &[Box<[u8]>]) -> Result<()> {
+    fn place(&mut self, key: Key, scope_keys: &ScopeKeys) -> Result<()> {
         let at = u32::try_from(self.origins.len()).expect("at most ROWS_MAX");
         let input = &self.inputs[index(key.input)];
         self.remap[index(key.input)][index(key.row)] = at;
-        self.origins.push(Origin { input: key.input, row: key.row });
+        self.origins.push(Origin {
+            input: key.input,
+            row: key.row,
+        });
         let length = u64::from(input.partition.length(key.row)?);
         let time = key.event_time_us;
         if self.scopes.len() == index(key.scope) {
@@ -100,14 +118,25 @@ impl<'a> Merge<'a> {
         let scope = self.scopes.last_mut().expect("pushed with its first row");
         scope.rows.end = at + 1;
         scope.length_sum += length;
-        scope.event_time_us = (scope.event_time_us.0.min(time), scope.event_time_us.1.max(time));
+        scope.event_time_us = (
+            scope.event_time_us.0.min(time),
+            scope.event_time_us.1.max(time),
+        );
         self.length_sum += length;
         self.times_us.push(time);
         self.seqs.push(key.seq);
         let zone = &mut self.zone;
-        zone.event_time_us = (zone.event_time_us.0.min(time), zone.event_time_us.1.max(time));
-        zone.commit_seq = (zone.commit_seq.0.min(key.seq), zone.commit_seq.1.max(key.seq));
-        zone.source_class_max = zone.source_class_max.max(input.partition.source_class(key.row)?);
+        zone.event_time_us = (
+            zone.event_time_us.0.min(time),
+            zone.event_time_us.1.max(time),
+        );
+        zone.commit_seq = (
+            zone.commit_seq.0.min(key.seq),
+            zone.commit_seq.1.max(key.seq),
+        );
+        zone.source_class_max = zone
+            .source_class_max
+            .max(input.partition.source_class(key.row)?);
         Ok(())
     }
 
@@ -142,7 +171,7 @@ impl<'a> Merge<'a> {
 }
 
 /// The keys of all kept rows, sorted, and the scopes that they number.
-fn order(inputs: &[MergeInput<'_>]) -> Result<(Vec<Key>, Vec<Box<[u8]>>)> {
+fn order(inputs: &[MergeInput<'_>]) -> Result<(Vec<Key>, ScopeKeys)> {
     let mut numbers: BTreeMap<Box<[u8]>, u32> = BTreeMap::new();
     let mut keys = Vec::new();
     for (number, input) in (0_u32..).zip(inputs) {
@@ -160,15 +189,24 @@ fn order(inputs: &[MergeInput<'_>]) -> Result<(Vec<Key>, Vec<Box<[u8]>>)> {
                 }
             };
             let fields = input.partition.fields(row)?;
-            let (cluster, event_time_us, seq) = (fields.cluster, fields.event_time_us, fields.commit_seq);
-            keys.push(Key { scope, cluster, event_time_us, seq, input: number, row });
+            let (cluster, event_time_us, seq) =
+                (fields.cluster, fields.event_time_us, fields.commit_seq);
+            keys.push(Key {
+                scope,
+                cluster,
+                event_time_us,
+                seq,
+                input: number,
+                row,
+            });
         }
     }
     let mut ranks = vec![0; numbers.len()];
     for (rank, number) in (0_u32..).zip(numbers.values()) {
         ranks[index(*number)] = rank;
     }
-    keys.iter_mut().for_each(|key| key.scope = ranks[index(key.scope)]);
+    keys.iter_mut()
+        .for_each(|key| key.scope = ranks[index(key.scope)]);
     keys.sort_unstable();
     Ok((keys, numbers.into_keys().collect()))
 }

@@ -18,9 +18,15 @@ use crate::timeline::write_timeline;
 use crate::vectors::VectorsWriter;
 
 /// Writes every section; gives the zone and the counts for the footer.
-pub(super) fn write_sections(file: &mut FileWriter, spec: &SegmentSpec, merge: &Merge<'_>) -> Result<(Zone, Counts)> {
+pub(super) fn write_sections(
+    file: &mut FileWriter,
+    spec: &SegmentSpec,
+    merge: &Merge<'_>,
+) -> Result<(Zone, Counts)> {
     let mut scopes = merge.scopes.clone();
-    file.section(SectionKind::Timeline, |sink| write_timeline(sink, &merge.times_us, &mut scopes))?;
+    file.section(SectionKind::Timeline, |sink| {
+        write_timeline(sink, &merge.times_us, &mut scopes)
+    })?;
     file.put_section(SectionKind::Scopes, &encode_scopes(&scopes, &merge.zone))?;
     write_fields(file, merge)?;
     write_ids(file, merge, &scopes)?;
@@ -31,9 +37,16 @@ pub(super) fn write_sections(file: &mut FileWriter, spec: &SegmentSpec, merge: &
     write_tags(file, merge)?;
     let vectors = write_vectors(file, spec, merge)?;
     let summaries = write_texts(file, spec, merge)?;
-    let zone = Zone { vectors, ..merge.zone };
-    let counts =
-        Counts { summaries, terms: counted.terms, postings: counted.postings, length_sum: merge.length_sum };
+    let zone = Zone {
+        vectors,
+        ..merge.zone
+    };
+    let counts = Counts {
+        summaries,
+        terms: counted.terms,
+        postings: counted.postings,
+        length_sum: merge.length_sum,
+    };
     Ok((zone, counts))
 }
 
@@ -64,7 +77,9 @@ fn write_fields(file: &mut FileWriter, merge: &Merge<'_>) -> Result<()> {
         })
     })?;
     if !numbers.is_empty() {
-        file.section(SectionKind::SourceIds, |sink| write_names(sink, numbers.keys().map(String::as_str)))?;
+        file.section(SectionKind::SourceIds, |sink| {
+            write_names(sink, numbers.keys().map(String::as_str))
+        })?;
     }
     Ok(())
 }
@@ -75,7 +90,9 @@ fn write_ids(file: &mut FileWriter, merge: &Merge<'_>, scopes: &[ScopeFacts]) ->
         ids.push(&partition.id(row)?);
     }
     file.section(SectionKind::Ids, |sink| write_names(sink, ids.iter()))?;
-    file.section(SectionKind::IdOrder, |sink| write_id_order(sink, &ids, &merge.seqs, scopes))?;
+    file.section(SectionKind::IdOrder, |sink| {
+        write_id_order(sink, &ids, &merge.seqs, scopes)
+    })?;
     let hashes: Vec<u64> = scopes
         .iter()
         .enumerate()
@@ -99,7 +116,10 @@ fn write_tags(file: &mut FileWriter, merge: &Merge<'_>) -> Result<()> {
 
 /// Writes the vectors, if an input has any; gives their count.
 fn write_vectors(file: &mut FileWriter, spec: &SegmentSpec, merge: &Merge<'_>) -> Result<u32> {
-    let any = merge.inputs().iter().any(|input| input.partition.zone().vectors > 0);
+    let any = merge
+        .inputs()
+        .iter()
+        .any(|input| input.partition.zone().vectors > 0);
     let Some(space) = spec.vector_space.as_ref().filter(|_| any) else {
         assert!(!any, "vectors belong to a space");
         return Ok(0);
@@ -118,7 +138,11 @@ fn write_vectors(file: &mut FileWriter, spec: &SegmentSpec, merge: &Merge<'_>) -
 
 /// Writes dictionary, texts and summaries; gives the count of summaries.
 fn write_texts(file: &mut FileWriter, spec: &SegmentSpec, merge: &Merge<'_>) -> Result<u32> {
-    let dictionary = if spec.train_dictionary { train_dictionary(merge)? } else { None };
+    let dictionary = if spec.train_dictionary {
+        train_dictionary(merge)?
+    } else {
+        None
+    };
     if let Some(dictionary) = &dictionary {
         file.put_section(SectionKind::TextDictionary, dictionary)?;
     }
@@ -153,7 +177,9 @@ fn write_texts(file: &mut FileWriter, spec: &SegmentSpec, merge: &Merge<'_>) -> 
 /// Trains on evenly spread rows, at most [`SAMPLE_BYTES_MAX`] of them.
 fn train_dictionary(merge: &Merge<'_>) -> Result<Option<Vec<u8>>> {
     let text_bytes = estimate_text_bytes(merge)?;
-    let stride = usize::try_from(text_bytes / SAMPLE_BYTES_MAX).unwrap_or(usize::MAX).max(1);
+    let stride = usize::try_from(text_bytes / SAMPLE_BYTES_MAX)
+        .unwrap_or(usize::MAX)
+        .max(1);
     let mut samples = Vec::new();
     let (mut sampled_bytes, mut sampled_rows) = (0_u64, 0_u64);
     for (partition, row) in merge.rows().step_by(stride) {
@@ -173,5 +199,8 @@ fn train_dictionary(merge: &Merge<'_>) -> Result<Option<Vec<u8>>> {
 
 /// Token costs stand in columns: four bytes a token is near enough to choose a stride.
 fn estimate_text_bytes(merge: &Merge<'_>) -> Result<u64> {
-    merge.rows().map(|(partition, row)| Ok(u64::from(partition.fields(row)?.text_tokens) * 4)).sum()
+    merge
+        .rows()
+        .map(|(partition, row)| Ok(u64::from(partition.fields(row)?.text_tokens) * 4))
+        .sum()
 }

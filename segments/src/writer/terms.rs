@@ -27,7 +27,10 @@ impl Head<'_> {
         let Some(term) = self.stream.next_term()? else {
             return Ok(false);
         };
-        assert!(self.term.is_empty() || *term > *self.term, "terms of an input ascend");
+        assert!(
+            self.term.is_empty() || *term > *self.term,
+            "terms of an input ascend"
+        );
         self.term.clear();
         self.term.extend_from_slice(term);
         Ok(true)
@@ -35,10 +38,17 @@ impl Head<'_> {
 }
 
 /// Writes all terms that a kept row holds.
-pub(super) fn write_terms(sink: &mut dyn SectionSink, merge: &Merge<'_>) -> Result<(TermsBytes, TermCounts)> {
+pub(super) fn write_terms(
+    sink: &mut dyn SectionSink,
+    merge: &Merge<'_>,
+) -> Result<(TermsBytes, TermCounts)> {
     let mut heads = Vec::new();
     for (input, source) in merge.inputs().iter().enumerate() {
-        let mut head = Head { stream: source.partition.terms()?, term: Vec::new(), input };
+        let mut head = Head {
+            stream: source.partition.terms()?,
+            term: Vec::new(),
+            input,
+        };
         if head.advance()? {
             heads.push(head);
         }
@@ -83,7 +93,11 @@ fn take_postings(
     pairs: &mut Vec<(u32, u32)>,
 ) -> Result<()> {
     head.stream.read_postings(rows, freqs)?;
-    assert_eq!(rows.len(), freqs.len(), "a posting is a row and a frequency");
+    assert_eq!(
+        rows.len(),
+        freqs.len(),
+        "a posting is a row and a frequency"
+    );
     let remap = merge.remap(head.input);
     for (row, freq) in rows.iter().zip(freqs.iter()) {
         let to = remap[index(*row)];

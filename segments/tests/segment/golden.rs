@@ -1,0 +1,248 @@
+//! The bytes of format 0, spelled out and kept.
+//!
+//! `CHRONOLITH_BLESS=1` writes the dump anew. A fixture is added with a new format and never
+//! written again: it stands for the files that exist.
+
+#![expect(clippy::disallowed_methods, reason = "goldens lie on the real disk")]
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use chronolith_segments::format::FORMAT_VERSION;
+use chronolith_segments::{Counts, Description, Partition, ReadMode, Segment, segment_file_name};
+
+use crate::format::{Layout, layout};
+use crate::memory::MemoryVfs;
+use crate::naive::{Row, dir, open, spec, write_all};
+use crate::oracle::{answers, check};
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
+}
+
+fn rows() -> Vec<Row> {
+    let mut first = Row::plain("a", "x1", 1_000_000, 1, "red fox");
+    first.tags = vec!["t1".into()];
+    first.vector = Some(
+        [1.0_f32, 0.0, 0.0]
+            .iter()
+            .flat_map(|x| x.to_le_bytes())
+            .collect(),
+    );
+    first.stored.summary = Some("fox".into());
+    first.source_id = Some("doc".into());
+    let mut second = Row::plain("a/b", "x2", 3_000_000, 2, "red red dog");
+    second.fields.importance = 0.5;
+    second.fields.source_class = 5;
+    second.stored.speaker = Some("ana".into());
+    vec![first, second]
+}
+
+/// Where each named part starts.
+fn starts(bytes: &[u8], layout: &Layout) -> Vec<(usize, String)> {
+    let mut starts = Vec::new();
+    let fields = |starts: &mut Vec<(usize, String)>, base: usize, fields: &[(usize, &str)]| {
+        starts.extend(
+            fields
+                .iter()
+                .map(|(at, name)| (base + at, (*name).to_owned())),
+        );
+    };
+    fields(
+        &mut starts,
+        0,
+        &[
+            (0, "header: magic"),
+            (8, "format version"),
+            (12, "store id"),
+        ],
+    );
+    fields(
+        &mut starts,
+        0,
+        &[
+            (28, "file number"),
+            (36, "reserved"),
+            (60, "crc32 of the header"),
+        ],
+    );
+    for part in &layout.sections {
+        starts.push((
+            part.start,
+            format!(
+                "section {} ({}), {} bytes",
+                part.name,
+                part.kind,
+                part.end - part.start
+            ),
+        ));
+        if part.name == "columns" {
+            starts.extend(
+                columns(&bytes[part.start..part.end])
+                    .map(|(at, name)| (part.start + at, name))
+                    .skip(1),
+            );
+        }
+        if part.end % 64 != 0 {
+            starts.push((part.end, "zeros".to_owned()));
+        }
+    }
+    starts.push((
+        layout.table,
+        "checksum table: crc32 of every block, sections as in the footer".to_owned(),
+    ));
+    starts.push((layout.footer, "footer: count of sections".to_owned()));
+    for (number, part) in layout.sections.iter().enumerate() {
+        starts.push((
+            layout.footer + 4 + number * 24,
+            format!("{}: kind, zero, blocks, offset, bytes", part.name),
+        ));
+    }
+    let rest = "analyzer, vector space, token counter, bucket, zone, counts, lineage";
+    starts.push((
+        layout.footer + 4 + layout.sections.len() * 24,
+        rest.to_owned(),
+    ));
+    fields(
+        &mut starts,
+        layout.trailer,
+        &[
+            (0, "trailer: offset of the checksum table"),
+            (8, "bytes of the table"),
+        ],
+    );
+    fields(
+        &mut starts,
+        layout.trailer,
+        &[
+            (12, "bytes of the footer"),
+            (16, "digest"),
+            (32, "format version"),
+        ],
+    );
+    fields(
+        &mut starts,
+        layout.trailer,
+        &[(36, "crc32 of the trailer"), (40, "magic")],
+    );
+    starts
+}
+
+/// Where each column starts, and what it is.
+fn columns(section: &[u8]) -> impl Iterator<Item = (usize, String)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let (start, kind) = (at, section.get(at)?);
+        let (width, count) = (usize::from(section[at + 8]), usize::from(section[at + 12]));
+        at += 40
+            + if width == 0 {
+                0
+            } else {
+                (width * count).div_ceil(8) + 8
+            };
+        Some((
+            start,
+            format!(
+                "column {kind}: kind, zero; width {width}, top, zero, count; min, step, top; bits"
+            ),
+        ))
+    })
+}
+
+fn dump(bytes: &[u8]) -> String {
+    let layout = layout(bytes);
+    let starts = starts(bytes, &layout);
+    let mut out = String::new();
+    for (number, (start, name)) in starts.iter().enumerate() {
+        let end = starts
+            .get(number + 1)
+            .map_or(bytes.len(), |(next, _)| *next);
+        if *start == end {
+            continue;
+        }
+        writeln!(out, "# {name}").expect("a string");
+        for (line, content) in bytes[*start..end].chunks(16).enumerate() {
+            let hex: Vec<String> = content.iter().map(|byte| format!("{byte:02x}")).collect();
+            let text: String = content
+                .iter()
+                .map(|byte| {
+                    if byte.is_ascii_graphic() {
+                        char::from(*byte)
+                    } else {
+                        '.'
+                    }
+                })
+                .collect();
+            writeln!(
+                out,
+                "{:06x}: {:47}  # {text}",
+                start + line * 16,
+                hex.join(" ")
+            )
+            .expect("a string");
+        }
+    }
+    out
+}
+
+#[test]
+fn the_bytes_of_a_tiny_segment_are_those_of_the_dump() {
+    let vfs = MemoryVfs::default();
+    write_all(&vfs, &spec(7), rows());
+    let bytes = vfs.bytes(&dir().join(segment_file_name(7)));
+    let found = dump(&bytes);
+    let (text, fixture) = (path("segment_v0.txt"), path("segment_v0.seg"));
+    if std::env::var_os("CHRONOLITH_BLESS").is_some() {
+        std::fs::write(&text, &found).expect("written");
+        if !fixture.exists() {
+            std::fs::write(&fixture, &bytes).expect("written");
+        }
+    }
+    let expected = std::fs::read_to_string(&text).expect("a dump; CHRONOLITH_BLESS=1 writes it");
+    assert!(
+        found == expected,
+        "the bytes changed; a new format version, or CHRONOLITH_BLESS=1\n{found}"
+    );
+}
+
+#[test]
+fn every_format_has_a_fixture_that_still_reads() {
+    for version in 0..=FORMAT_VERSION {
+        let bytes = std::fs::read(path(&format!("segment_v{version}.seg"))).expect("a fixture");
+        let vfs = MemoryVfs::default();
+        vfs.put(&dir().join(segment_file_name(7)), bytes);
+        for mode in [ReadMode::Mapped, ReadMode::Positioned] {
+            let segment = Segment::open_unreferenced(&vfs, dir(), 7, mode).expect("sound");
+            check(&segment, &rows());
+            assert_eq!(segment.zone().vectors, 1);
+            assert!(answers(&segment).is_ok());
+        }
+    }
+}
+
+#[test]
+fn a_description_adds_up_to_the_file() {
+    let vfs = MemoryVfs::default();
+    let written = write_all(&vfs, &spec(7), rows());
+    let description = open(&vfs, &written, ReadMode::Mapped).describe();
+    assert_eq!(description.meta, written.meta);
+    let counts = Counts {
+        summaries: 1,
+        terms: 3,
+        postings: 4,
+        length_sum: 5,
+    };
+    assert_eq!(description.counts, counts);
+    assert_eq!(
+        Description::read(&vfs, dir(), 7).expect("sound"),
+        description
+    );
+    assert_eq!(description.lineage, [3, 9]);
+    assert!(
+        description
+            .sections
+            .is_sorted_by(|a, b| a.offset + a.bytes <= b.offset)
+    );
+}

@@ -1,1 +1,82 @@
-//! placeholder
+//! Chronolith: an embedded storage engine for the long-term memory of AI agents.
+//!
+//! A service links this crate, opens a directory, writes records (text, time, scope, tags,
+//! vector, source class, importance) and asks for the few that matter now.
+//!
+//! ```text
+//!  write(batch) -> check, analyse -> log -> sync -> memtable          (acknowledged)
+//!                                             flush |    ^ replay at open
+//!                                                   v    |
+//!                              segments <- compaction -> manifest
+//!
+//!  retrieve(request) -> one version -> prune -> sparse -> dense -> fuse -> pack -> hits
+//! ```
+//!
+//! * [`Store`]: the writing handle. [`ReadOnlyStore`]: the same store from another process.
+//! * [`Batch`], [`Record`], [`Scope`]: what is written. [`Committed`]: the acknowledgement.
+//! * [`Request`], [`Response`], [`Hit`], [`Plan`]: what is asked and what comes back.
+//! * [`Snapshot`]: one consistent view. [`Stats`]: the store, counted.
+//! * [`Setup`], [`Options`]: what is chosen once, and at every open. [`Error`]: what to do.
+//!
+//! ```
+//! use chronolith::{Batch, Options, Record, Request, Scope, ScopeSelector, Setup, Store};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("memory");
+//! let store = Store::open(&path, Options::create(Setup::default()))?;
+//! let scope = Scope::parse("user/ana/project/apollo")?;
+//!
+//! let mut batch = Batch::new();
+//! batch.upsert(Record::new(scope, "fact-1", 1_700_000_000_000_000, "The staging proxy listens on 8443"));
+//! store.write(batch)?;
+//!
+//! let request = Request::within(ScopeSelector::parse("user/ana")?).text("staging proxy port");
+//! let response = store.retrieve(&request)?;
+//! assert_eq!(response.hits[0].id, "fact-1");
+//! store.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! How a call travels: `store` takes it; `write` brings a batch through log and memtable;
+//! `maintain` flushes, compacts and publishes; `manifest` says which files count; `version` is
+//! what a reader holds; `query` answers; `recover` brings everything back; `reader` reads
+//! beside a writer in another process.
+//!
+//! What this crate does not do: no network, no async runtime, no embedding model.
+
+mod error;
+mod maintain;
+pub mod manifest;
+mod options;
+mod query;
+mod reader;
+mod recover;
+mod settings;
+mod snapshot;
+mod stats;
+mod store;
+mod tag_graph;
+mod version;
+mod write;
+
+pub use chronolith_segments::analyze::{AnalyzerKind, AnalyzerOptions, Language};
+pub use chronolith_segments::{
+    Record, Refused, Scope, ScopeSelector, SegmentError, SourceClass, TIME_MAX_US, TIME_MIN_US,
+    TokenCounter, VectorFormat, VectorSpace, limits,
+};
+pub use chronolith_wal::WalError;
+pub use error::{Error, ErrorKind};
+pub use maintain::Compacted;
+pub use options::{
+    BUCKET_MAX_US, BUCKET_MIN_US, DAY_US, Durability, Maintenance, Options, ReadMode, Setup,
+};
+pub use query::*;
+pub use reader::ReadOnlyStore;
+pub use recover::RecoveryReport;
+pub use snapshot::{Snapshot, StoredRecord};
+pub use stats::{ScopeStats, SegmentStats, Stats};
+pub use store::Store;
+pub use tag_graph::{DEPTH_MAX, EDGES_MAX, TagEdge};
+pub use write::{Batch, Committed, PutMode};

@@ -80,6 +80,8 @@ struct DeathLogInner {
     /// Rows of the first `cached_entries` entries.
     cached: Arc<RoaringBitmap>,
     cached_entries: usize,
+    /// Rows of all entries: what the writer asks, without touching the readers' set.
+    all: RoaringBitmap,
 }
 
 impl DeathLog {
@@ -91,6 +93,7 @@ impl DeathLog {
             cached_entries: entries.len(),
             entries,
             cached: Arc::new(base.rows().clone()),
+            all: base.rows().clone(),
         };
         Self { inner: Mutex::new(inner) }
     }
@@ -99,7 +102,23 @@ impl DeathLog {
     pub fn push(&self, death: Death) {
         let mut inner = self.lock();
         debug_assert!(inner.entries.last().is_none_or(|last| last.seq <= death.seq));
+        inner.all.insert(death.row);
         inner.entries.push(death);
+    }
+
+    /// True if the row is dead by now. For the writer, who sees everything that was applied.
+    pub fn is_dead(&self, row: u32) -> bool {
+        self.lock().all.contains(row)
+    }
+
+    /// Number of deaths by now.
+    pub fn len(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    /// True while no row died.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Rows dead at `at_seq`.

@@ -3,7 +3,7 @@
 use half::f16;
 use serde::{Deserialize, Serialize};
 
-use crate::analyze::Analyzed;
+use crate::codec::RowTerms;
 use crate::error::Refused;
 use crate::limits::{DIM_MAX, NORM_MIN};
 use crate::record::Record;
@@ -117,7 +117,7 @@ pub struct Prepared {
     /// The record; its tags sorted and without duplicates, its vector taken out.
     pub record: Record,
     /// Terms, frequencies and length of the indexed text.
-    pub analyzed: Analyzed,
+    pub analyzed: RowTerms,
     /// The vector as stored, see [`prepare_vector`].
     pub vector: Option<Vec<u8>>,
     /// Token cost of the text.

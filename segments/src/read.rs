@@ -156,6 +156,18 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
     /// Calls `visit` with every row of the run, ascending.
     fn for_each_row(&self, run: &Run, visit: &mut dyn FnMut(u32));
 
+    /// The rows of `set` that lie in the run, ascending. A partition whose runs are plain
+    /// row ranges answers without a walk.
+    fn rows_in_run(&self, run: &Run, set: &RoaringBitmap) -> Vec<u32> {
+        let mut rows = Vec::new();
+        self.for_each_row(run, &mut |row| {
+            if set.contains(row) {
+                rows.push(row);
+            }
+        });
+        rows
+    }
+
     /// Walks the run's rows with `from_us <= event time < to_us` along the timeline; rows of
     /// one time come in any fixed order. Found by binary search, not by a scan.
     ///

@@ -607,7 +607,7 @@ mod tests {
         let bytes =
             |version, tag| [&[version, 0, 0, 0, 0, 0, 0, 0, 0, 1, tag][..], &[0; 9]].concat();
         assert_eq!(
-            decode_batch(&bytes(1, 3)),
+            decode_batch(&bytes(1, 5)),
             Err(CodecError::UnknownOp { tag: 5, offset: 10 })
         );
         assert_eq!(

@@ -1,0 +1,239 @@
+//! How does a sealed memtable become segments?
+//!
+//! Cut by bucket, written and synced, then published in one generation that also settles
+//! every death up to its last seq; only then does the version lose the memtable. Deaths that
+//! arrived meanwhile are carried over to the new rows.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chronolith_compaction::{Bucket, RowAge, choose_buckets};
+use chronolith_segments::{
+    Bucket as TimeBucket, Death, DeathLog, DeleteSet, MergeInput, Partition, Segment, SegmentError,
+    SegmentMeta, SegmentRef, SegmentSpec, write_segment,
+};
+use roaring::RoaringBitmap;
+
+use super::publish::Publisher;
+use crate::error::Error;
+use crate::manifest::SegmentEntry;
+use crate::settings::Shared;
+use crate::version::{Current, LiveMemtable, LiveSegment, Version};
+use crate::write::Pipeline;
+
+/// A segment on disk that no manifest names yet, with the way from old rows to its rows.
+pub(crate) struct Fresh {
+    pub(crate) meta: SegmentMeta,
+    pub(crate) bucket: Bucket,
+    pub(crate) segment: Arc<Segment>,
+    /// Per input: old row to new row, `u32::MAX` = dropped.
+    pub(crate) remap: Vec<Vec<u32>>,
+}
+
+pub(crate) fn lock(publisher: &Mutex<Publisher>) -> MutexGuard<'_, Publisher> {
+    // The publisher is valid after every statement; an unknown outcome is recorded in it.
+    publisher.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Flushes the oldest sealed memtable; false where there is none.
+pub(crate) fn flush_oldest(
+    shared: &Shared,
+    current: &Current,
+    pipeline: &Pipeline,
+    publisher: &Mutex<Publisher>,
+) -> Result<bool, Error> {
+    let version = current.version();
+    let Some(sealed) = version.sealed().first().map(Arc::clone) else {
+        return Ok(false);
+    };
+    let flushed_seq = sealed.last_seq();
+    // What the manifest will call flushed must be proven durable in the log first.
+    pipeline
+        .log()
+        .sync_upto(flushed_seq)
+        .inspect_err(|error| pipeline.fail(&error.to_string()))?;
+
+    let fresh = write_buckets(shared, publisher, &sealed, flushed_seq)?;
+    let mut publisher = lock(publisher);
+    let mut manifest = publisher.successor();
+    let floor_before = manifest.floor_file;
+    manifest.flushed_seq = flushed_seq;
+    manifest.epoch = pipeline.log().epoch();
+    manifest.floor_file = pipeline.log().floor_for(flushed_seq);
+    manifest
+        .segments
+        .extend(fresh.iter().map(|fresh| entry_of(fresh, None)));
+    publisher.settle_deaths(shared, &mut manifest, &current.version().segments)?;
+    publisher.settle_tags(shared, &mut manifest, &sealed.tag_graph())?;
+    publisher
+        .publish(shared, manifest)
+        .inspect_err(|error| fail_if_unknown(pipeline, error))?;
+    swap_in(current, pipeline, &sealed, fresh)?;
+    drop(publisher);
+    // One publish longer than needed: the catalog may still want to catch up from them.
+    pipeline.log().remove_below(floor_before)?;
+    Ok(true)
+}
+
+pub(crate) fn fail_if_unknown(pipeline: &Pipeline, error: &Error) {
+    if matches!(error, Error::Publish(publish) if publish.is_outcome_unknown()) {
+        pipeline.fail(&error.to_string());
+    }
+}
+
+fn write_buckets(
+    shared: &Shared,
+    publisher: &Mutex<Publisher>,
+    sealed: &LiveMemtable,
+    flushed_seq: u64,
+) -> Result<Vec<Fresh>, Error> {
+    let table = &sealed.table;
+    let dead = sealed.deaths.dead_at(flushed_seq);
+    let mut rows = Vec::new();
+    for row in (0..table.zone().rows).filter(|row| !dead.contains(*row)) {
+        let bytes = u64::from(table.fields(row)?.text_tokens) * 4;
+        rows.push(RowAge {
+            row,
+            event_time_us: table.event_time_us(row)?,
+            bytes,
+        });
+    }
+    let ladder = (
+        shared.settings.bucket_base_us,
+        shared.settings.bucket_ladder.as_slice(),
+    );
+    let mut fresh = Vec::new();
+    for (bucket, rows) in choose_buckets(&rows, ladder.0, ladder.1) {
+        let keep: RoaringBitmap = rows.into_iter().collect();
+        let input = MergeInput {
+            partition: &**table,
+            keep,
+        };
+        fresh.push(write_fresh(
+            shared,
+            publisher,
+            bucket,
+            Vec::new(),
+            &[input],
+        )?);
+    }
+    Ok(fresh)
+}
+
+/// Writes one segment under a new number and opens it.
+pub(crate) fn write_fresh(
+    shared: &Shared,
+    publisher: &Mutex<Publisher>,
+    bucket: Bucket,
+    lineage: Vec<u64>,
+    inputs: &[MergeInput<'_>],
+) -> Result<Fresh, Error> {
+    let file_number = lock(publisher).take_file_number();
+    let spec = SegmentSpec {
+        store_id: shared.store_id,
+        file_number,
+        analyzer_id: shared.analyzer_id.clone(),
+        vector_space: shared.space.clone(),
+        token_counter: shared.token_counter,
+        bucket: TimeBucket {
+            level: bucket.level,
+            start_us: bucket.start_us,
+            end_us: bucket.end_us,
+        },
+        // No dictionary at flush: one is trained only where much text is rewritten.
+        train_dictionary: !lineage.is_empty(),
+        lineage,
+    };
+    let written = write_segment(&*shared.env.vfs, &shared.segments_dir(), &spec, inputs)?;
+    let segment = open_segment(shared, &written.meta.file)?;
+    Ok(Fresh {
+        meta: written.meta,
+        bucket,
+        segment: Arc::new(segment),
+        remap: written.remap,
+    })
+}
+
+/// Opens a segment and checks that it is this store's in every named thing.
+pub(crate) fn open_segment(
+    shared: &Shared,
+    reference: &SegmentRef,
+) -> Result<Segment, SegmentError> {
+    let segment = Segment::open(
+        &*shared.env.vfs,
+        &shared.segments_dir(),
+        reference,
+        shared.store_id,
+        shared.read_mode,
+    )?;
+    if segment.analyzer_id() != shared.analyzer_id
+        || segment.vector_space() != shared.space.as_ref()
+    {
+        return Err(SegmentError::corrupt(
+            segment.file_name(),
+            "footer",
+            0,
+            "names another analyzer or vector space than the store",
+        ));
+    }
+    Ok(segment)
+}
+
+/// A fresh segment as the manifest lists it.
+pub(crate) fn entry_of(fresh: &Fresh, deletes: Option<crate::manifest::SideFile>) -> SegmentEntry {
+    let zone = &fresh.meta.zone;
+    SegmentEntry {
+        file_number: fresh.meta.file.file_number,
+        bytes: fresh.meta.file.bytes,
+        digest: fresh.meta.file.digest,
+        level: fresh.bucket.level,
+        bucket_start_us: fresh.bucket.start_us,
+        bucket_end_us: fresh.bucket.end_us,
+        rows: zone.rows,
+        first_seq: zone.commit_seq.0,
+        last_seq: zone.commit_seq.1,
+        event_time_min_us: zone.event_time_us.0,
+        event_time_max_us: zone.event_time_us.1,
+        deletes,
+    }
+}
+
+/// Deaths of old rows as deaths of the new ones, ascending by seq; dropped rows have none.
+pub(crate) fn carry_over(remap: &[u32], deaths: Vec<Death>) -> impl Iterator<Item = Death> {
+    deaths.into_iter().filter_map(|death| {
+        let row = *remap.get(death.row as usize)?;
+        (row != u32::MAX).then_some(Death { row, ..death })
+    })
+}
+
+/// Puts the fresh segments in the memtable's place, with the deaths that arrived meanwhile.
+fn swap_in(
+    current: &Current,
+    pipeline: &Pipeline,
+    sealed: &LiveMemtable,
+    fresh: Vec<Fresh>,
+) -> Result<(), Error> {
+    let applier = pipeline.lock_applier()?;
+    let mut version: Version = (*current.version()).clone();
+    version
+        .memtables
+        .retain(|live| live.number != sealed.number);
+    let deaths = sealed.deaths.entries_at(u64::MAX);
+    for fresh in fresh {
+        let log = DeathLog::new(&DeleteSet::default());
+        for death in carry_over(&fresh.remap[0], deaths.clone()) {
+            log.push(death);
+        }
+        let entry = entry_of(&fresh, None);
+        version.segments.push(Arc::new(LiveSegment {
+            segment: fresh.segment,
+            entry,
+            deaths: log,
+        }));
+    }
+    version
+        .segments
+        .sort_unstable_by_key(|live| live.entry.file_number);
+    current.replace(version);
+    drop(applier);
+    Ok(())
+}

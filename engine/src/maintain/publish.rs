@@ -1,0 +1,181 @@
+//! How does a new version become the truth? Side files, manifest, pointer; then the memory.
+//!
+//! One publish at a time. What a publish no longer names is unlinked after it is durable and
+//! never before; an unknown outcome ends all writing until the store is reopened.
+
+use std::sync::Arc;
+
+use chronolith_segments::Death;
+
+use crate::error::Error;
+use crate::manifest::deletes::{DeadRow, write_deletes};
+use crate::manifest::tag_graph::{StoredEdge, write_tag_graph};
+use crate::manifest::{self, Manifest, SideFile, Statistics};
+use crate::settings::Shared;
+use crate::tag_graph::TagGraph;
+use crate::version::LiveSegment;
+
+/// The manifest that counts, as this handle knows it. Lives behind the publish lock.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    manifest: Manifest,
+    /// Next number for a segment or side file; above all on disk.
+    next_file_number: u64,
+    /// Why nothing is published any more.
+    failed: Option<String>,
+    /// The graph of the last publish, to see whether it changed.
+    tag_graph: Arc<TagGraph>,
+}
+
+impl Publisher {
+    pub(crate) fn new(manifest: Manifest, next_file_number: u64, tag_graph: Arc<TagGraph>) -> Self {
+        Self {
+            manifest,
+            next_file_number,
+            failed: None,
+            tag_graph,
+        }
+    }
+
+    /// The manifest that counts.
+    pub(crate) fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Takes the number of a new file.
+    pub(crate) fn take_file_number(&mut self) -> u64 {
+        let number = self.next_file_number;
+        self.next_file_number += 1;
+        number
+    }
+
+    /// Refuses where an earlier publish has an unknown outcome.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match &self.failed {
+            Some(cause) => Err(Error::Poisoned {
+                cause: cause.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// A manifest to be edited and given to [`Publisher::publish`].
+    pub(crate) fn successor(&self) -> Manifest {
+        self.manifest.successor()
+    }
+
+    /// Writes a delete set; `None` where nothing is dead.
+    pub(crate) fn write_deletes(
+        &mut self,
+        shared: &Shared,
+        dead: &[Death],
+    ) -> Result<Option<SideFile>, Error> {
+        if dead.is_empty() {
+            return Ok(None);
+        }
+        let mut rows: Vec<DeadRow> = dead
+            .iter()
+            .map(|death| DeadRow {
+                row: death.row,
+                seq: death.seq,
+                kind: death.kind as u8,
+                valid_to_us: death.valid_to_us,
+            })
+            .collect();
+        rows.sort_unstable_by_key(|row| row.row);
+        let number = self.take_file_number();
+        let written = write_deletes(
+            &*shared.env.vfs,
+            &shared.dir,
+            number,
+            &shared.store_id,
+            &rows,
+        );
+        Ok(Some(written.map_err(Error::SideFile)?))
+    }
+
+    /// Brings the delete sets of `segments` in `manifest` up to its `flushed_seq`: deaths that
+    /// lie in the log below it will not be replayed, so they must be durable here.
+    pub(crate) fn settle_deaths(
+        &mut self,
+        shared: &Shared,
+        manifest: &mut Manifest,
+        segments: &[Arc<LiveSegment>],
+    ) -> Result<(), Error> {
+        for live in segments {
+            let number = live.entry.file_number;
+            let Some(at) = manifest
+                .segments
+                .iter()
+                .position(|entry| entry.file_number == number)
+            else {
+                continue;
+            };
+            let dead = live.deaths.entries_at(manifest.flushed_seq);
+            let settled = manifest.segments[at].deletes.map_or(0, |side| side.entries);
+            if dead.len() as u64 != settled {
+                manifest.segments[at].deletes = self.write_deletes(shared, &dead)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the tag graph into `manifest` where it changed.
+    pub(crate) fn settle_tags(
+        &mut self,
+        shared: &Shared,
+        manifest: &mut Manifest,
+        graph: &Arc<TagGraph>,
+    ) -> Result<(), Error> {
+        if *self.tag_graph == **graph {
+            return Ok(());
+        }
+        manifest.tag_graph = None;
+        if graph.len() > 0 {
+            let stored = |edge: &crate::tag_graph::TagEdge| StoredEdge {
+                scope_key: edge.scope.key().to_vec(),
+                parent: edge.parent.clone(),
+                child: edge.child.clone(),
+            };
+            let edges: Vec<StoredEdge> = graph.edges().map(stored).collect();
+            let number = self.take_file_number();
+            let written = write_tag_graph(
+                &*shared.env.vfs,
+                &shared.dir,
+                number,
+                &shared.store_id,
+                &edges,
+            );
+            manifest.tag_graph = Some(written.map_err(Error::SideFile)?);
+        }
+        self.tag_graph = Arc::clone(graph);
+        Ok(())
+    }
+
+    /// Publishes `manifest` and unlinks what it no longer names.
+    pub(crate) fn publish(&mut self, shared: &Shared, mut manifest: Manifest) -> Result<(), Error> {
+        self.check()?;
+        manifest.next_file_number = self.next_file_number;
+        manifest
+            .segments
+            .sort_unstable_by_key(|entry| entry.file_number);
+        manifest.statistics = Statistics::of(&manifest.segments);
+        if let Err(error) = manifest::publish(&*shared.env.vfs, &shared.dir, &manifest) {
+            if error.is_outcome_unknown() {
+                self.failed = Some(error.to_string());
+            }
+            return Err(Error::Publish(error));
+        }
+        let before = std::mem::replace(&mut self.manifest, manifest);
+        self.remove_retired(shared, &before);
+        Ok(())
+    }
+
+    /// What cannot be unlinked now is an orphan for the sweep of the next open.
+    fn remove_retired(&self, shared: &Shared, before: &Manifest) {
+        for name in before.retired_by(&self.manifest) {
+            let _ = shared.env.vfs.remove_file(&name.path(&shared.dir));
+        }
+        let _ = manifest::remove_obsolete(&*shared.env.vfs, &shared.dir, self.manifest.generation);
+    }
+}

@@ -1,0 +1,105 @@
+//! What is one term worth in one row: BM25 as integers, so that sums never depend on order.
+//!
+//! score(t, d) = idf(t) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * len / avglen)),
+//! idf = ln(1 + (N - df + 0.5) / (df + 0.5)) (Robertson and Zaragoza 2009, with the idf that
+//! stays above 0). A contribution is round(idf * tfnorm * weight * 2^20), from f64 operations
+//! that are each rounded, never fused; `ln` comes from the `libm` crate so that it is the same
+//! everywhere.
+
+/// Saturation of the term frequency.
+pub(crate) const K1: f64 = 1.2;
+/// How much length counts.
+pub(crate) const B: f64 = 0.75;
+/// Scores are integers of this many to one.
+pub(crate) const SCALE: f64 = (1u64 << 20) as f64;
+
+/// The rows that statistics are taken from: live rows of the requested scopes, before filters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Statistics {
+    /// Live rows.
+    pub rows: u64,
+    /// Sum of their lengths in counted tokens.
+    pub length_sum: u64,
+}
+
+impl Statistics {
+    /// Mean length; 1 where there is nothing to average, so that nothing divides by zero.
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+    pub fn average_length(self) -> f64 {
+        if self.rows == 0 || self.length_sum == 0 {
+            1.0
+        } else {
+            self.length_sum as f64 / self.rows as f64
+        }
+    }
+}
+
+/// idf of a term that occurs in `df` of `rows` live rows.
+#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+pub(crate) fn idf(rows: u64, df: u64) -> f64 {
+    debug_assert!(df <= rows);
+    let (n, df) = (rows as f64, df as f64);
+    libm::log(1.0 + (n - df + 0.5) / (df + 0.5))
+}
+
+/// One term's scorer under one population.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TermScorer {
+    /// idf * weight * 2^20.
+    scale: f64,
+    /// Mean length of the population.
+    average_length: f64,
+}
+
+impl TermScorer {
+    /// A scorer for a term of this idf and query weight.
+    pub(crate) fn new(idf: f64, weight: f64, average_length: f64) -> Self {
+        Self {
+            scale: idf * weight * SCALE,
+            average_length,
+        }
+    }
+
+    /// The contribution of `freq` occurrences in a row of `length` tokens.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "idf < 45, tfnorm < 2.2, weight <= 100 * 2^16: far below 2^63"
+    )]
+    pub(crate) fn score(self, freq: u32, length: u32) -> i64 {
+        let tf = f64::from(freq);
+        let norm = K1 * (1.0 - B + B * f64::from(length) / self.average_length);
+        (self.scale * (tf * (K1 + 1.0) / (tf + norm))).round() as i64
+    }
+}
+
+/// The score as it is shown.
+#[expect(clippy::cast_precision_loss, reason = "sums stay below 2^53")]
+pub(crate) fn shown(sum: i64) -> f64 {
+    sum as f64 / SCALE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_value_is_reproduced() {
+        // N = 3, df = 1, tf = 1, length = mean: tfnorm is exactly 1.
+        let scorer = TermScorer::new(idf(3, 1), 1.0, 4.0);
+        let expected = (1.0 + 2.5 / 1.5f64).ln();
+        assert!((shown(scorer.score(1, 4)) - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_contribution_rises_with_frequency_and_falls_with_length() {
+        let scorer = TermScorer::new(idf(1000, 10), 1.0, 20.0);
+        assert!(scorer.score(2, 20) > scorer.score(1, 20));
+        assert!(scorer.score(1, 21) < scorer.score(1, 20));
+        assert!(scorer.score(u32::MAX, 1) > 0);
+    }
+
+    #[test]
+    fn a_term_in_every_row_still_counts() {
+        assert!(idf(5, 5) > 0.0);
+    }
+}

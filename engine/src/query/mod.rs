@@ -1,0 +1,46 @@
+//! How is a request answered? The stages in order, over one snapshot.
+//!
+//! ```text
+//! request -> check -> views -> statistics, terms -> prune -> sparse -> dense -> fuse
+//!                                                                         |
+//!                                   response <- pack <- read <- context <-+
+//! ```
+//!
+//! Every stage is a module that knows nothing of the others; [`run`] strings them together.
+//! Only what is returned has its text read.
+
+mod analyse;
+mod bm25;
+mod context;
+mod dense;
+mod explain;
+mod fuse;
+mod latest;
+mod order;
+mod pack;
+mod prune;
+mod read;
+mod recency;
+mod request;
+mod response;
+mod run;
+mod sparse;
+mod view;
+
+pub use bm25::Statistics;
+pub use dense::DenseCounters;
+pub use pack::Carried;
+pub use prune::Decision;
+pub use request::{
+    BETA_SUM_MAX, CONTEXT_MAX, DENSE_WEIGHT_DEFAULT, Fusion, K_MAX, Mode, PackPolicy, Recency,
+    Request, SCOPES_MAX, TAG_FILTERS_MAX, TAU_DEFAULT_US, TERMS_MAX, TEXT_BYTES_MAX, TokenBudget,
+};
+pub use response::{
+    ContextRow, Exactness, Hit, HitExplanation, Layout, Plan, PlannedPartition, PlannedTerm,
+    Response, Signals, TermPart,
+};
+pub use sparse::SparseCounters;
+pub use view::PartitionName;
+
+pub(crate) use run::{Asked, run};
+pub(crate) use view::Source;

@@ -1,0 +1,476 @@
+//! The stages in order. Decisions go to the plan; doing is in the stages' own modules.
+
+use chronolith_segments::analyze::Analyzer;
+use chronolith_segments::{Refused, ScopeRanges, VectorSpace, check_vector};
+use chronolith_vfs::Clock;
+use hashbrown::HashMap;
+
+use super::analyse::{self, QueryTerm};
+use super::bm25::Statistics;
+use super::fuse::{self, Fused};
+use super::order::{Candidate, TopK};
+use super::prune::{self, Decision, Filters};
+use super::recency::Aging;
+use super::request::{Fusion, Mode, Recency, Request};
+use super::response::{Exactness, Layout, Plan, PlannedPartition, PlannedTerm, Response};
+use super::view::{Source, View};
+use super::{dense, latest, read, sparse};
+use crate::error::Error;
+use crate::tag_graph::TagGraph;
+
+/// What a request is asked of: one snapshot with the store's settings.
+pub(crate) struct Asked<'a> {
+    pub(crate) sources: &'a [Source],
+    pub(crate) at_seq: u64,
+    pub(crate) analyzer: &'a Analyzer,
+    pub(crate) space: Option<&'a VectorSpace>,
+    pub(crate) fusion: Fusion,
+    pub(crate) tag_graph: &'a TagGraph,
+    pub(crate) clock: &'a dyn Clock,
+}
+
+/// A ranked row with everything its hit shows of its score.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ranked {
+    pub(crate) candidate: Candidate,
+    pub(crate) score: f64,
+    pub(crate) bm25: Option<f64>,
+    pub(crate) cosine: Option<f64>,
+    pub(crate) parts: Option<(f64, f64)>,
+}
+
+/// The query after analysis: what its stages share.
+struct Query<'a> {
+    asked: &'a Asked<'a>,
+    request: &'a Request,
+    vector: Option<Vec<f32>>,
+    terms: Vec<QueryTerm>,
+    aging: Aging,
+}
+
+/// Answers `request`.
+pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Error> {
+    let start_ns = asked.clock.monotonic_ns();
+    let mut stages = Stages {
+        clock: asked.clock,
+        last_ns: start_ns,
+        layout: Layout::default(),
+    };
+    let scopes = request.check()?;
+    let vector = check_query_vector(asked, request)?;
+    let (mode, reason) = choose_mode(request, vector.is_some())?;
+    let words = match (&request.text, mode) {
+        (Some(text), Some(Mode::Sparse | Mode::Hybrid)) => analyse::terms_of(asked.analyzer, text)?,
+        _ => Vec::new(),
+    };
+    let now_us = request.now_us.unwrap_or_else(|| asked.clock.now_us());
+
+    let (mut views, mut skipped) = open_views(asked, &scopes)?;
+    let statistics = analyse::statistics(&views)?;
+    let terms = analyse::weigh(&views, statistics, words)?;
+    stages.done("analyse");
+
+    let filters = resolve_filters(asked, request);
+    skipped.extend(prune_views(&mut views, &filters, mode, &terms)?);
+    stages.done("prune");
+
+    let aging = Aging::new(request.recency, now_us);
+    let query = Query {
+        asked,
+        request,
+        vector,
+        terms,
+        aging,
+    };
+    let fusion = (mode == Some(Mode::Hybrid)).then(|| request.fusion.unwrap_or(asked.fusion));
+    let (ranked, lists) = query.rank(&views, mode, fusion, &mut stages)?;
+
+    let wanted = read::Wanted {
+        asked,
+        request,
+        terms: &query.terms,
+        aging,
+    };
+    let (hits, text_tokens) = wanted.hits(&views, &ranked)?;
+    stages.done("read");
+    let mut layout = stages.layout;
+    layout.partitions = planned_partitions(&views, skipped);
+    let plan = plan(
+        &query, mode, reason, statistics, &filters, fusion, lists, layout,
+    );
+    let took_us = (asked.clock.monotonic_ns() - start_ns) / 1000;
+    Ok(Response {
+        hits,
+        exactness: Exactness::Exact,
+        now_us,
+        seq: asked.at_seq,
+        text_tokens,
+        plan,
+        took_us,
+    })
+}
+
+struct Stages<'a> {
+    clock: &'a dyn Clock,
+    last_ns: u64,
+    layout: Layout,
+}
+
+impl Stages<'_> {
+    fn done(&mut self, stage: &'static str) {
+        let now_ns = self.clock.monotonic_ns();
+        self.layout
+            .stages_us
+            .push((stage, now_ns.saturating_sub(self.last_ns) / 1000));
+        self.last_ns = now_ns;
+    }
+}
+
+/// Checks the query vector against the store's space, and whose it is.
+fn check_query_vector(asked: &Asked<'_>, request: &Request) -> Result<Option<Vec<f32>>, Refused> {
+    let Some(vector) = &request.vector else {
+        return Ok(None);
+    };
+    let Some(space) = asked.space else {
+        return Err(Refused::new(
+            "vector",
+            "is given, but this store keeps no vectors",
+        ));
+    };
+    if let Some(model) = request
+        .model
+        .as_ref()
+        .filter(|model| **model != space.model)
+    {
+        let message = format!(
+            "was made by {model}; this store's vectors come from {}",
+            space.model
+        );
+        return Err(Refused::new("vector", message));
+    }
+    check_vector(space, vector).map(Some)
+}
+
+/// `None` = the latest rows.
+fn choose_mode(
+    request: &Request,
+    has_vector: bool,
+) -> Result<(Option<Mode>, &'static str), Refused> {
+    match (request.mode, request.text.is_some(), has_vector) {
+        (Mode::Dense | Mode::Hybrid, _, false) => {
+            Err(Refused::new("vector", "is missing; this mode needs one"))
+        }
+        (Mode::Sparse | Mode::Hybrid, false, _) => {
+            Err(Refused::new("text", "is missing; this mode needs one"))
+        }
+        (Mode::Auto, false, false) => Ok((None, "neither text nor vector: rows by event time")),
+        (Mode::Auto, true, true) => Ok((Some(Mode::Hybrid), "text and vector are given")),
+        (Mode::Auto, true, false) => Ok((Some(Mode::Sparse), "no vector is given")),
+        (Mode::Auto, false, true) => Ok((Some(Mode::Dense), "no text is given")),
+        (mode, ..) => Ok((Some(mode), "asked for")),
+    }
+}
+
+type Skipped = Vec<PlannedPartition>;
+
+fn open_views(asked: &Asked<'_>, scopes: &ScopeRanges) -> Result<(Vec<View>, Skipped), Error> {
+    let (mut views, mut skipped) = (Vec::new(), Vec::new());
+    for source in asked.sources {
+        match View::new(source, scopes, asked.at_seq)? {
+            Some(view) => views.push(view),
+            None => skipped.push(planned(source, Decision::NoScope)),
+        }
+    }
+    Ok((views, skipped))
+}
+
+fn planned(source: &Source, decision: Decision) -> PlannedPartition {
+    PlannedPartition {
+        name: source.name.clone(),
+        rows: source.partition.zone().rows,
+        decision,
+    }
+}
+
+fn planned_partitions(views: &[View], mut skipped: Skipped) -> Vec<PlannedPartition> {
+    skipped.extend(
+        views
+            .iter()
+            .map(|view| planned(&view.source, Decision::Search)),
+    );
+    skipped.sort_by(|a, b| a.name.cmp(&b.name));
+    skipped
+}
+
+fn resolve_filters(asked: &Asked<'_>, request: &Request) -> Filters {
+    let groups = request.tags.iter();
+    let tags = groups
+        .map(|group| {
+            group
+                .iter()
+                .flat_map(|tag| asked.tag_graph.closures(tag))
+                .collect()
+        })
+        .collect();
+    Filters {
+        time_us: (request.since_us, request.until_us),
+        tags,
+        min_source: request.min_source,
+    }
+}
+
+/// Drops the views that cannot hold a hit; statistics were taken before.
+fn prune_views(
+    views: &mut Vec<View>,
+    filters: &Filters,
+    mode: Option<Mode>,
+    terms: &[QueryTerm],
+) -> Result<Skipped, Error> {
+    let mut skipped = Vec::new();
+    let mut kept = Vec::with_capacity(views.len());
+    for mut view in views.drain(..) {
+        let decision = match prune::decide(&mut view, filters)? {
+            Decision::Search => prune::decide_channels(&view, mode, terms)?,
+            skip => skip,
+        };
+        if decision == Decision::Search {
+            kept.push(view);
+        } else {
+            skipped.push(planned(&view.source, decision));
+        }
+    }
+    *views = kept;
+    Ok(skipped)
+}
+
+type Lists = Option<(usize, usize)>;
+
+impl Query<'_> {
+    fn rank(
+        &self,
+        views: &[View],
+        mode: Option<Mode>,
+        fusion: Option<Fusion>,
+        stages: &mut Stages<'_>,
+    ) -> Result<(Vec<Ranked>, Lists), Error> {
+        let k = self.request.k;
+        match (mode, fusion) {
+            (None, _) => {
+                let mut top = TopK::new(views, k, self.request.distinct);
+                for (index, view) in views.iter().enumerate() {
+                    latest::collect_view(view, index, k, self.request.distinct, &mut top)?;
+                }
+                stages.done("latest");
+                let rows = top.finish()?;
+                let ranked = rows.into_iter().map(|candidate| Ranked {
+                    score: 0.0,
+                    ..Ranked::of(candidate)
+                });
+                Ok((ranked.collect(), None))
+            }
+            (Some(Mode::Dense), _) => Ok((self.rank_dense(views, stages)?, None)),
+            (Some(_), Some(fusion)) => self.rank_hybrid(views, fusion, stages),
+            (Some(_), None) => {
+                let rows = self.sparse(views, k, self.aging, stages)?;
+                Ok((self.show_sparse(views, rows)?, None))
+            }
+        }
+    }
+
+    fn sparse(
+        &self,
+        views: &[View],
+        k: usize,
+        aging: Aging,
+        stages: &mut Stages<'_>,
+    ) -> Result<Vec<Candidate>, Error> {
+        let mut top = TopK::new(views, k, self.request.distinct);
+        for (index, view) in views.iter().enumerate() {
+            let counters = sparse::score_view(view, index, &self.terms, aging, &mut top)?;
+            let sum = &mut stages.layout.sparse;
+            sum.postings += counters.postings;
+            sum.rows_scored += counters.rows_scored;
+            sum.rows_filtered += counters.rows_filtered;
+        }
+        stages.done("sparse");
+        Ok(top.finish()?)
+    }
+
+    fn dense(
+        &self,
+        views: &[View],
+        k: usize,
+        stages: &mut Stages<'_>,
+    ) -> Result<Vec<Candidate>, Error> {
+        let mut top = TopK::new(views, k, self.request.distinct);
+        if let (Some(space), Some(vector)) = (self.asked.space, &self.vector) {
+            for (index, view) in views.iter().enumerate() {
+                let counters = dense::score_view(view, index, space, vector, &mut top)?;
+                stages.layout.dense.vectors += counters.vectors;
+            }
+        }
+        stages.done("dense");
+        Ok(top.finish()?)
+    }
+
+    /// Under recency the key is not the score: the text part is scored again for what is shown.
+    fn show_sparse(&self, views: &[View], rows: Vec<Candidate>) -> Result<Vec<Ranked>, Error> {
+        rows.into_iter()
+            .map(|candidate| {
+                let view = &views[candidate.view];
+                let bm25 = sparse::score_row(view, candidate.row, &self.terms)?;
+                let score = self.aging.shown(bm25, candidate.time_us);
+                Ok(Ranked {
+                    score,
+                    bm25: Some(bm25),
+                    ..Ranked::of(candidate)
+                })
+            })
+            .collect()
+    }
+
+    /// Decay and boost re-rank the best C; without them the best k are the answer.
+    fn rank_dense(&self, views: &[View], stages: &mut Stages<'_>) -> Result<Vec<Ranked>, Error> {
+        let k = self.request.k;
+        if !self.aging.is_on() {
+            let rows = self.dense(views, k, stages)?;
+            return Ok(rows.into_iter().map(Ranked::of_cosine).collect());
+        }
+        let rows = self.dense(views, fuse::list_length(k), stages)?;
+        let ranked = rows.into_iter().map(Ranked::of_cosine).collect();
+        self.re_rank(views, ranked)
+    }
+
+    fn rank_hybrid(
+        &self,
+        views: &[View],
+        fusion: Fusion,
+        stages: &mut Stages<'_>,
+    ) -> Result<(Vec<Ranked>, Lists), Error> {
+        let length = fuse::list_length(self.request.k);
+        let sparse = self.sparse(views, length, Aging::off(), stages)?;
+        let dense = self.dense(views, length, stages)?;
+        let fused = fuse::fuse(&sparse, &dense, fusion);
+        let ranked = self.re_rank(views, fused.into_iter().map(Ranked::of_fused).collect())?;
+        stages.done("fuse");
+        Ok((ranked, Some((sparse.len(), dense.len()))))
+    }
+
+    /// Orders by the aged score; `score` holds the base before and the shown score after.
+    fn re_rank(&self, views: &[View], ranked: Vec<Ranked>) -> Result<Vec<Ranked>, Error> {
+        let mut top = TopK::new(views, self.request.k, self.request.distinct);
+        let base = |ranked: &Ranked| {
+            if self.aging.is_on() {
+                ranked.score.max(0.0)
+            } else {
+                ranked.score
+            }
+        };
+        for ranked in &ranked {
+            let key = self.aging.key(base(ranked), ranked.candidate.time_us);
+            top.offer(Candidate {
+                key,
+                ..ranked.candidate
+            })?;
+        }
+        let order = top.finish()?;
+        let places: HashMap<(usize, u32), &Ranked> = ranked
+            .iter()
+            .map(|r| ((r.candidate.view, r.candidate.row), r))
+            .collect();
+        let chosen = order
+            .iter()
+            .filter_map(|row| places.get(&(row.view, row.row)));
+        Ok(chosen
+            .map(|r| Ranked {
+                score: self.aging.shown(base(r), r.candidate.time_us),
+                ..**r
+            })
+            .collect())
+    }
+}
+
+impl Ranked {
+    fn of(candidate: Candidate) -> Self {
+        Self {
+            candidate,
+            score: candidate.key,
+            bm25: None,
+            cosine: None,
+            parts: None,
+        }
+    }
+
+    fn of_cosine(candidate: Candidate) -> Self {
+        Self {
+            cosine: Some(candidate.key),
+            ..Self::of(candidate)
+        }
+    }
+
+    fn of_fused(fused: Fused) -> Self {
+        let Fused {
+            candidate,
+            sparse,
+            dense,
+            score,
+            parts,
+        } = fused;
+        Self {
+            candidate,
+            score,
+            bm25: sparse,
+            cosine: dense,
+            parts: Some(parts),
+        }
+    }
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "gathers what every stage decided, once"
+)]
+fn plan(
+    query: &Query<'_>,
+    mode: Option<Mode>,
+    reason: &'static str,
+    statistics: Statistics,
+    filters: &Filters,
+    fusion: Option<Fusion>,
+    lists: Lists,
+    layout: Layout,
+) -> Plan {
+    let explain = query.request.explain;
+    let show_term = |term: &QueryTerm| PlannedTerm {
+        term: String::from_utf8_lossy(&term.term).into_owned(),
+        weight: term.weight,
+        df: term.df,
+        idf: term.idf,
+    };
+    Plan {
+        mode,
+        reason,
+        analyzer: query.asked.analyzer.id(),
+        // Content is shown only where it was asked for.
+        terms: if explain {
+            query.terms.iter().map(show_term).collect()
+        } else {
+            Vec::new()
+        },
+        term_count: query.terms.len(),
+        statistics,
+        tags: if explain {
+            filters.tag_names()
+        } else {
+            Vec::new()
+        },
+        fusion,
+        lists,
+        recency: if query.aging.is_on() {
+            query.request.recency
+        } else {
+            Recency::Off
+        },
+        layout,
+    }
+}

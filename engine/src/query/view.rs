@@ -1,0 +1,169 @@
+//! What does one query see of one partition: its runs, its dead rows and its filters.
+
+use std::sync::Arc;
+
+use chronolith_segments::{Partition, Run, ScopeRanges, SegmentError, TimeOrder};
+use roaring::RoaringBitmap;
+
+use super::bm25::Statistics;
+
+/// How a partition is called in plans: stable across queries of one version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase", tag = "kind", content = "number")]
+pub enum PartitionName {
+    /// A segment file's number.
+    Segment(u64),
+    /// A memtable, counted from the oldest.
+    Memtable(u64),
+}
+
+impl std::fmt::Display for PartitionName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Segment(number) => write!(f, "segment {number:016x}"),
+            Self::Memtable(number) => write!(f, "memtable {number}"),
+        }
+    }
+}
+
+/// One partition as one snapshot sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) name: PartitionName,
+    pub(crate) partition: Arc<dyn Partition>,
+    /// Rows dead at the snapshot's seq.
+    pub(crate) dead: Arc<RoaringBitmap>,
+}
+
+/// A source with the runs of one request.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) source: Source,
+    /// Never empty.
+    pub(crate) runs: Vec<Run>,
+    /// Dead rows of each run, ascending.
+    pub(crate) dead_rows: Vec<Vec<u32>>,
+    /// Set by pruning; `None` = every live row passes the tag filter.
+    pub(crate) tagged: Option<RoaringBitmap>,
+    /// Half-open event time window, where the request has one that cuts this partition.
+    pub(crate) window_us: Option<(i64, i64)>,
+    /// Weakest source class column value that passes; 0 = all.
+    pub(crate) class_min: u8,
+}
+
+impl View {
+    /// The request's part of a source, or `None` where it holds none of its scopes.
+    pub(crate) fn new(
+        source: &Source,
+        scopes: &ScopeRanges,
+        at_seq: u64,
+    ) -> Result<Option<Self>, SegmentError> {
+        let runs = source.partition.select(scopes, at_seq)?;
+        if runs.is_empty() {
+            return Ok(None);
+        }
+        let dead_rows = runs
+            .iter()
+            .map(|run| {
+                if source.dead.is_empty() {
+                    Vec::new()
+                } else {
+                    source.partition.rows_in_run(run, &source.dead)
+                }
+            })
+            .collect();
+        let source = source.clone();
+        Ok(Some(Self {
+            source,
+            runs,
+            dead_rows,
+            tagged: None,
+            window_us: None,
+            class_min: 0,
+        }))
+    }
+
+    /// The partition.
+    pub(crate) fn partition(&self) -> &dyn Partition {
+        &*self.source.partition
+    }
+
+    /// This partition's live share of the population.
+    pub(crate) fn statistics(&self) -> Result<Statistics, SegmentError> {
+        let mut sum = Statistics::default();
+        for (run, dead) in self.runs.iter().zip(&self.dead_rows) {
+            let all = self.partition().population(run)?;
+            sum.rows += all.rows - dead.len() as u64;
+            sum.length_sum += all.length_sum;
+            for row in dead {
+                sum.length_sum -= u64::from(self.partition().length(*row)?);
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Live rows that hold `term`: a rank difference less the dead rows that hold it.
+    pub(crate) fn document_frequency(&self, term: &[u8]) -> Result<u64, SegmentError> {
+        let mut df = 0;
+        for (run, dead) in self.runs.iter().zip(&self.dead_rows) {
+            let Some(mut postings) = self.partition().postings(term, run)? else {
+                continue;
+            };
+            df += u64::from(postings.count());
+            for row in dead {
+                df -= u64::from(postings.freq_at(*row)? > 0);
+            }
+        }
+        Ok(df)
+    }
+
+    /// True if the row is live and passes every filter. Rows are those of a run.
+    pub(crate) fn passes(&self, row: u32) -> Result<bool, SegmentError> {
+        if self.source.dead.contains(row) {
+            return Ok(false);
+        }
+        if self
+            .tagged
+            .as_ref()
+            .is_some_and(|tagged| !tagged.contains(row))
+        {
+            return Ok(false);
+        }
+        if self.class_min > 0 && self.partition().source_class(row)? < self.class_min {
+            return Ok(false);
+        }
+        match self.window_us {
+            Some((from, to)) => {
+                let time = self.partition().event_time_us(row)?;
+                Ok(from <= time && time < to)
+            }
+            None => Ok(true),
+        }
+    }
+
+    /// Walks the live rows that pass every filter, newest first, until `visit` breaks.
+    pub(crate) fn walk_newest(
+        &self,
+        run: &Run,
+        visit: &mut dyn FnMut(u32, i64) -> std::ops::ControlFlow<()>,
+    ) -> Result<(), SegmentError> {
+        let (from, to) = self.window_us.unwrap_or((i64::MIN, i64::MAX));
+        let mut failed = None;
+        self.partition()
+            .walk_time(
+                run,
+                from,
+                to,
+                TimeOrder::NewestFirst,
+                &mut |row, time| match self.passes(row) {
+                    Ok(true) => visit(row, time),
+                    Ok(false) => std::ops::ControlFlow::Continue(()),
+                    Err(error) => {
+                        failed = Some(error);
+                        std::ops::ControlFlow::Break(())
+                    }
+                },
+            )?;
+        failed.map_or(Ok(()), Err)
+    }
+}

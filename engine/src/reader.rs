@@ -1,0 +1,220 @@
+//! Reading a store that another process may be writing.
+//!
+//! Manifest, segments and log are enough; nothing is written, locked, cut or swept. What is
+//! shown ends at the last commit that the writer acknowledged. `CURRENT` is read before and
+//! after the files are opened; where it moved, everything is opened again.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chronolith_segments::{Scope, SegmentError};
+use chronolith_wal::{LogReader, Status, WalError, read_status};
+
+use crate::error::Error;
+use crate::manifest::{self, Manifest, ManifestError, Pointer};
+use crate::options::Options;
+use crate::query::{Request, Response};
+use crate::recover::{Replay, open_version};
+use crate::settings::Shared;
+use crate::snapshot::{Snapshot, StoredRecord};
+use crate::stats::Stats;
+
+/// How long a reader tries to get a consistent set of files from a busy writer.
+const OPEN_WAIT: Duration = Duration::from_secs(5);
+/// First pause between two tries; doubles.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A store that is open for reading only, beside any writer. Cheap to clone; every clone is
+/// the same handle and sees the same refresh.
+#[derive(Debug, Clone)]
+pub struct ReadOnlyStore {
+    options: Options,
+    dir: PathBuf,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    shared: Arc<Shared>,
+    pointer: Pointer,
+    manifest: Manifest,
+    replay: Replay,
+    /// `None` while the store's creation is not finished: there is no log yet.
+    log: Option<LogReader>,
+}
+
+impl ReadOnlyStore {
+    /// Opens the store in `path` at its last acknowledged commit.
+    ///
+    /// # Errors
+    /// `NotAStore`; `Busy` where the writer publishes faster than the files can be opened;
+    /// damage by file and offset; the system's errors.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+        let dir = path.as_ref().to_path_buf();
+        let state = open_consistent(&options, &dir)?;
+        Ok(Self {
+            options,
+            dir,
+            state: Arc::new(Mutex::new(state)),
+        })
+    }
+
+    /// Moves on to the last acknowledged commit; true where that is a later one.
+    ///
+    /// # Errors
+    /// As [`ReadOnlyStore::open`]; the handle keeps what it had.
+    pub fn refresh(&self) -> Result<bool, Error> {
+        let mut state = self.lock();
+        let before = state.replay.current.visible_seq();
+        let vfs = &*self.options.env.vfs;
+        let extended = match manifest::read_current(vfs, &self.dir)? == state.pointer {
+            true => state.extend(&self.options),
+            false => Ok(false),
+        };
+        match extended {
+            Ok(true) => {}
+            Ok(false) => *state = open_consistent(&self.options, &self.dir)?,
+            Err(error) if is_moved(&error) => *state = open_consistent(&self.options, &self.dir)?,
+            Err(error) => return Err(error),
+        }
+        Ok(state.replay.current.visible_seq() > before)
+    }
+
+    /// A view of the last refresh.
+    pub fn snapshot(&self) -> Snapshot {
+        let state = self.lock();
+        let (version, seq) = state.replay.current.load();
+        Snapshot {
+            shared: Arc::clone(&state.shared),
+            version,
+            seq,
+        }
+    }
+
+    /// Answers a request on the last refresh.
+    ///
+    /// # Errors
+    /// As [`Snapshot::retrieve`].
+    pub fn retrieve(&self, request: &Request) -> Result<Response, Error> {
+        self.snapshot().retrieve(request)
+    }
+
+    /// The record of this (scope, id), or `None`.
+    ///
+    /// # Errors
+    /// Damage in a partition.
+    pub fn get(&self, scope: &Scope, id: &str) -> Result<Option<StoredRecord>, Error> {
+        self.snapshot().get(scope, id)
+    }
+
+    /// The store, counted.
+    ///
+    /// # Errors
+    /// Damage in a partition's scope directory; the log's directory cannot be listed.
+    pub fn stats(&self) -> Result<Stats, Error> {
+        let mut stats = Stats::of(&self.snapshot())?;
+        let state = self.lock();
+        stats.flushed_seq = state.manifest.flushed_seq;
+        stats.generation = state.manifest.generation;
+        let wal = state.shared.wal_dir();
+        let vfs = &*self.options.env.vfs;
+        for entry in vfs
+            .list(&wal)
+            .map_err(|error| Error::io("list", &wal, error))?
+        {
+            stats.wal_bytes += vfs.stat(&wal.join(&entry.name)).map_or(0, |stat| stat.len);
+        }
+        Ok(stats)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Replaced whole, or extended batch by batch; a panic leaves a prefix.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Opens what `CURRENT` names now.
+    fn open(options: &Options, dir: &Path) -> Result<Self, Error> {
+        let vfs = &*options.env.vfs;
+        let pointer = manifest::read_current(vfs, dir)?;
+        let manifest = manifest::read_generation(vfs, dir, &pointer)?.manifest;
+        let shared = Shared::new(options, dir, manifest.store_id, &manifest.settings)?;
+        let version = open_version(&shared, &manifest)?;
+        let replay = Replay::new(&shared, version, manifest.flushed_seq);
+        let log = match manifest.generation {
+            // The log is begun after the first generation and named by the second.
+            1 => None,
+            _ => Some(LogReader::open(
+                &options.env,
+                &shared.wal_dir(),
+                manifest.store_id,
+                manifest.floor_file,
+            )?),
+        };
+        let mut state = Self {
+            shared: Arc::new(shared),
+            pointer,
+            manifest,
+            replay,
+            log,
+        };
+        state.extend(options)?;
+        Ok(state)
+    }
+
+    /// Applies what was acknowledged since; false where there is nothing to read from.
+    fn extend(&mut self, options: &Options) -> Result<bool, Error> {
+        let Some(log) = &mut self.log else {
+            return Ok(self.manifest.generation == 1);
+        };
+        let found = read_status(&options.env, &self.shared.wal_dir(), &self.shared.store_id)?;
+        // Without a status nothing above the segments is known to be acknowledged.
+        let status = found.unwrap_or(Status {
+            acked_upto: self.manifest.flushed_seq,
+            ..Status::default()
+        });
+        while let Some(frame) = log.next(&status)? {
+            self.replay.apply(&self.shared, &frame)?;
+        }
+        Ok(true)
+    }
+}
+
+fn open_consistent(options: &Options, dir: &Path) -> Result<State, Error> {
+    let clock = &*options.env.clock;
+    let start_ns = clock.monotonic_ns();
+    let mut pause = PAUSE;
+    loop {
+        match State::open(options, dir) {
+            Ok(state) if manifest::read_current(&*options.env.vfs, dir)? == state.pointer => {
+                return Ok(state);
+            }
+            Ok(_) => {}
+            Err(error) if is_moved(&error) => {}
+            Err(error) => return Err(error),
+        }
+        let waited = Duration::from_nanos(clock.monotonic_ns().saturating_sub(start_ns));
+        if waited > OPEN_WAIT {
+            return Err(Error::Busy {
+                what: "the writer publishes faster than its files can be opened".into(),
+            });
+        }
+        clock.sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(200));
+    }
+}
+
+/// True where a file went because a newer generation no longer names it.
+fn is_moved(error: &Error) -> bool {
+    match error {
+        Error::Log(WalError::Removed { .. })
+        | Error::Manifest(ManifestError::GenerationMissing { .. }) => true,
+        Error::Segment(SegmentError::Io { source, .. }) => {
+            source.kind() == std::io::ErrorKind::NotFound
+        }
+        Error::SideFile(manifest::SideFileError::Missing { .. }) => true,
+        _ => false,
+    }
+}

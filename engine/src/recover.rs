@@ -1,0 +1,312 @@
+//! How does a store come back? In PROTOCOL's order: lock, manifest, segments, log, replay.
+//!
+//! Nothing is written before everything was read and judged; then the log begins a new file
+//! with a higher epoch, and the sweep comes last. A crash at any point repeats to the same
+//! state.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use chronolith_segments::{Death, DeathKind, DeathLog, DeleteSet, Scope, SegmentRef};
+use chronolith_wal::{Log, LogOptions, Recovered};
+
+use crate::error::Error;
+use crate::maintain::{Publisher, open_segment};
+use crate::manifest::deletes::read_deletes;
+use crate::manifest::tag_graph::read_tag_graph;
+use crate::manifest::{self, Finding, Manifest};
+use crate::options::Options;
+use crate::settings::Shared;
+use crate::tag_graph::{TagEdge, TagGraph};
+use crate::version::{Current, LiveSegment, Version};
+use crate::write::{Applier, decode};
+
+/// What an open found and did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecoveryReport {
+    /// Generation of the manifest that was opened.
+    pub generation: u64,
+    /// Batches replayed from the log.
+    pub batches_replayed: u64,
+    /// Operations in them.
+    pub operations_replayed: u64,
+    /// Bytes behind the last whole frame that were dropped.
+    pub bytes_dropped: u64,
+    /// True where the dropped tail may have been acknowledged as `Synced`.
+    pub ambiguous: bool,
+    /// True where the log ended with a seal: the store was closed cleanly.
+    pub sealed: bool,
+    /// What is wrong with one of the two manifest copies; the other one was used.
+    pub damaged_manifest_copy: Option<String>,
+    /// Files of earlier processes that were removed.
+    pub swept: Vec<String>,
+}
+
+/// Everything that an open produced.
+pub(crate) struct Opened {
+    pub(crate) shared: Shared,
+    pub(crate) current: Current,
+    pub(crate) log: Log,
+    pub(crate) applier: Applier,
+    pub(crate) publisher: Publisher,
+    pub(crate) commit_time_us: i64,
+    pub(crate) report: RecoveryReport,
+}
+
+/// Opens an existing store for writing. The caller holds the lock.
+pub(crate) fn recover(options: &Options, dir: &Path) -> Result<Opened, Error> {
+    let vfs = &*options.env.vfs;
+    let loaded = manifest::load(vfs, dir)?;
+    let manifest = loaded.manifest;
+    let shared = Shared::new(options, dir, manifest.store_id, &manifest.settings)?;
+    let version = open_version(&shared, &manifest)?;
+    let log_options = log_options(options, &manifest);
+    if manifest.generation == 1 {
+        return begin(shared, version, manifest, &log_options);
+    }
+    let mut recovered = Log::recover(&shared.env, &shared.wal_dir(), &log_options)?;
+
+    let mut replay = Replay::new(&shared, version, manifest.flushed_seq);
+    replay.run(&shared, &recovered)?;
+    let mut report = report_of(&recovered, loaded.damaged_copy, &replay);
+    report.generation = manifest.generation;
+
+    let epoch = recovered.report().epoch_highest.max(manifest.epoch) + 1;
+    let log = recovered.start(epoch)?;
+    let io = |source| Error::io("list", dir, source);
+    let free = manifest::first_free_file_number(vfs, dir, &manifest).map_err(io)?;
+    report.swept =
+        manifest::sweep(vfs, dir, &manifest, free).map_err(|e| Error::io("sweep", dir, e))?;
+    chronolith_wal::sweep_temps(&shared.env, &shared.wal_dir())?;
+    let Replay {
+        current,
+        applier,
+        commit_time_us,
+        ..
+    } = replay;
+    let publisher = Publisher::new(manifest, free, Arc::clone(&current.version().tag_graph));
+    Ok(Opened {
+        shared,
+        current,
+        log,
+        applier,
+        publisher,
+        commit_time_us,
+        report,
+    })
+}
+
+/// The first open after a creation: the log begins, and the second generation names it. Until
+/// that is published nothing can have been written, so a log found here holds nothing.
+fn begin(
+    shared: Shared,
+    version: Version,
+    manifest: Manifest,
+    log_options: &LogOptions,
+) -> Result<Opened, Error> {
+    let log = Log::create(
+        &shared.env,
+        &shared.wal_dir(),
+        log_options,
+        manifest.epoch + 1,
+    )?;
+    let replay = Replay::new(&shared, version, manifest.flushed_seq);
+    let free = manifest.next_file_number;
+    let mut publisher = Publisher::new(
+        manifest,
+        free,
+        Arc::clone(&replay.current.version().tag_graph),
+    );
+    let mut second = publisher.successor();
+    second.epoch = log.epoch();
+    second.floor_file = log.current_file();
+    publisher.publish(&shared, second)?;
+    let report = RecoveryReport {
+        generation: publisher.manifest().generation,
+        sealed: true,
+        ..Default::default()
+    };
+    let Replay {
+        current,
+        applier,
+        commit_time_us,
+        ..
+    } = replay;
+    Ok(Opened {
+        shared,
+        current,
+        log,
+        applier,
+        publisher,
+        commit_time_us,
+        report,
+    })
+}
+
+fn report_of(recovered: &Recovered, damaged: Option<Finding>, replay: &Replay) -> RecoveryReport {
+    let log = recovered.report();
+    RecoveryReport {
+        batches_replayed: replay.batches,
+        operations_replayed: replay.operations,
+        bytes_dropped: log.bytes_dropped,
+        ambiguous: log.ambiguous,
+        sealed: log.sealed,
+        damaged_manifest_copy: damaged.map(|finding| finding.to_string()),
+        ..RecoveryReport::default()
+    }
+}
+
+/// Options of the log as store and manifest want them.
+pub(crate) fn log_options(options: &Options, manifest: &Manifest) -> LogOptions {
+    LogOptions {
+        floor_file: manifest.floor_file,
+        flushed_seq: manifest.flushed_seq,
+        strict_tail: options.strict_tail,
+        preallocate_bytes: options.log_preallocate_bytes,
+        file_bytes_max: options.log_file_bytes_max,
+        ..LogOptions::new(manifest.store_id)
+    }
+}
+
+/// Opens every segment and side file that the manifest names. No memtable yet.
+pub(crate) fn open_version(shared: &Shared, manifest: &Manifest) -> Result<Version, Error> {
+    let mut segments = Vec::with_capacity(manifest.segments.len());
+    for entry in &manifest.segments {
+        let reference = SegmentRef {
+            file_number: entry.file_number,
+            bytes: entry.bytes,
+            digest: entry.digest,
+        };
+        let segment = open_segment(shared, &reference)?;
+        let deaths = DeathLog::new(&delete_set(shared, entry)?);
+        segments.push(Arc::new(LiveSegment {
+            segment: Arc::new(segment),
+            entry: entry.clone(),
+            deaths,
+        }));
+    }
+    let tag_graph = Arc::new(tag_graph(shared, manifest)?);
+    Ok(Version {
+        segments,
+        memtables: Vec::new(),
+        tag_graph,
+    })
+}
+
+fn delete_set(shared: &Shared, entry: &manifest::SegmentEntry) -> Result<DeleteSet, Error> {
+    let Some(side) = &entry.deletes else {
+        return Ok(DeleteSet::default());
+    };
+    let rows = read_deletes(
+        &*shared.env.vfs,
+        &shared.dir,
+        &shared.store_id,
+        side,
+        entry.rows,
+    )?;
+    let death = |row: manifest::deletes::DeadRow| {
+        let kind = DeathKind::from_byte(row.kind).ok_or_else(|| {
+            Error::Internal(format!("a delete set holds the unknown kind {}", row.kind))
+        })?;
+        Ok(Death {
+            row: row.row,
+            seq: row.seq,
+            kind,
+            valid_to_us: row.valid_to_us,
+        })
+    };
+    Ok(DeleteSet::new(
+        rows.into_iter().map(death).collect::<Result<_, Error>>()?,
+    ))
+}
+
+fn tag_graph(shared: &Shared, manifest: &Manifest) -> Result<TagGraph, Error> {
+    let Some(side) = &manifest.tag_graph else {
+        return Ok(TagGraph::default());
+    };
+    let stored = read_tag_graph(&*shared.env.vfs, &shared.dir, &shared.store_id, side)?;
+    let edge = |stored: manifest::tag_graph::StoredEdge| {
+        let scope = Scope::from_key(&stored.scope_key).ok_or_else(|| {
+            Error::Internal("the tag graph holds a scope key that is none".into())
+        })?;
+        Ok(TagEdge {
+            scope,
+            parent: stored.parent,
+            child: stored.child,
+        })
+    };
+    Ok(TagGraph::new(
+        stored
+            .into_iter()
+            .map(edge)
+            .collect::<Result<Vec<_>, Error>>()?,
+    ))
+}
+
+/// A version that grows by the batches of a log: at open, and in reading processes.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    pub(crate) current: Current,
+    pub(crate) applier: Applier,
+    pub(crate) commit_time_us: i64,
+    pub(crate) batches: u64,
+    pub(crate) operations: u64,
+    flushed_seq: u64,
+}
+
+impl Replay {
+    /// Starts from the segments of a manifest with an empty memtable.
+    pub(crate) fn new(shared: &Shared, mut version: Version, flushed_seq: u64) -> Self {
+        let mut applier = Applier::new(0);
+        version
+            .memtables
+            .push(applier.new_memtable(shared, flushed_seq));
+        let current = Current::new(version, flushed_seq);
+        Self {
+            current,
+            applier,
+            commit_time_us: i64::MIN,
+            batches: 0,
+            operations: 0,
+            flushed_seq,
+        }
+    }
+
+    fn run(&mut self, shared: &Shared, recovered: &Recovered) -> Result<(), Error> {
+        for frame in recovered.frames() {
+            let frame = frame?;
+            self.apply(shared, &frame)?;
+        }
+        Ok(())
+    }
+
+    /// Applies one frame; those at or below the flushed seq are in segments already.
+    pub(crate) fn apply(
+        &mut self,
+        shared: &Shared,
+        frame: &chronolith_wal::Frame,
+    ) -> Result<(), Error> {
+        if frame.last_seq() <= self.flushed_seq {
+            return Ok(());
+        }
+        let (commit_time_us, operations) = decode(shared, &frame.body)?;
+        if operations.len() != frame.ops as usize || frame.first_seq <= self.current.visible_seq() {
+            return Err(Error::Internal(
+                "a log frame contradicts its batch or the order of seqs".into(),
+            ));
+        }
+        self.commit_time_us = self.commit_time_us.max(commit_time_us);
+        self.applier.apply(
+            shared,
+            &self.current,
+            &operations,
+            frame.first_seq,
+            commit_time_us,
+        )?;
+        self.current.show_upto(frame.last_seq());
+        self.batches += 1;
+        self.operations += u64::from(frame.ops);
+        Ok(())
+    }
+}

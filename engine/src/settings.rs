@@ -1,0 +1,186 @@
+//! What holds for a store's life, and what everything in a handle shares.
+
+use chronolith_segments::analyze::{Analyzed, Analyzer};
+use chronolith_segments::{
+    Prepared, Record, Refused, TokenCounter, VectorFormat, VectorSpace, prepare, prepare_replayed,
+};
+use chronolith_vfs::Env;
+
+use crate::error::Error;
+use crate::manifest::{self, Settings, StoreId};
+use crate::options::{Options, ReadMode, Setup};
+use crate::query::Fusion;
+
+use std::path::{Path, PathBuf};
+
+/// Widths of the bucket levels in units of the base: day, week, four weeks, twelve weeks,
+/// forty-eight weeks. Each is a multiple of the one before, so a bucket lies inside exactly one
+/// of the next level; above the last is all time.
+pub(crate) const LADDER: [u32; 5] = [1, 7, 28, 84, 336];
+
+/// Name of the lock file.
+pub(crate) const LOCK_NAME: &str = "LOCK";
+/// Directory of the log.
+pub(crate) const WAL_DIR: &str = "wal";
+/// Directory of segments and side files.
+pub(crate) const SEGMENTS_DIR: &str = "segments";
+
+/// What every part of a handle needs and nobody changes.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) env: Env,
+    pub(crate) dir: PathBuf,
+    pub(crate) store_id: StoreId,
+    pub(crate) settings: Settings,
+    pub(crate) analyzer: Analyzer,
+    pub(crate) analyzer_id: String,
+    pub(crate) space: Option<VectorSpace>,
+    pub(crate) token_counter: TokenCounter,
+    pub(crate) fusion: Fusion,
+    pub(crate) memtable_bytes_max: u64,
+    pub(crate) read_mode: ReadMode,
+}
+
+impl Shared {
+    /// Reads a manifest's settings back; names of another release are an error.
+    pub(crate) fn new(
+        options: &Options,
+        dir: &Path,
+        store_id: StoreId,
+        settings: &Settings,
+    ) -> Result<Self, Error> {
+        let unknown = |what: &str, name: &str| {
+            Error::Internal(format!(
+                "the manifest names {what} {name}, which this release does not know"
+            ))
+        };
+        let analyzer = Analyzer::parse_id(&settings.analyzer)
+            .map_err(|_| unknown("the analyzer", &settings.analyzer))?;
+        let token_counter = parse_counter(&settings.token_counter)
+            .ok_or_else(|| unknown("the token counter", &settings.token_counter))?;
+        Ok(Self {
+            env: options.env.clone(),
+            dir: dir.to_path_buf(),
+            store_id,
+            settings: settings.clone(),
+            analyzer,
+            analyzer_id: settings.analyzer.clone(),
+            space: settings.vector_space.as_ref().map(space_of),
+            token_counter,
+            fusion: Fusion::Convex {
+                dense_weight: f64::from(settings.dense_weight_ppm) / 1e6,
+            },
+            memtable_bytes_max: options.memtable_bytes_max,
+            read_mode: options.read_mode,
+        })
+    }
+
+    /// Checks and analyses a caller's record.
+    pub(crate) fn prepare(
+        &self,
+        record: Record,
+        scratch: &mut Analyzed,
+    ) -> Result<Prepared, Refused> {
+        prepare(
+            record,
+            &self.analyzer,
+            scratch,
+            self.space.as_ref(),
+            self.token_counter,
+        )
+    }
+
+    /// Analyses a record that the log gave back.
+    pub(crate) fn prepare_replayed(
+        &self,
+        record: Record,
+        vector: Option<Vec<u8>>,
+        scratch: &mut Analyzed,
+    ) -> Result<Prepared, Refused> {
+        prepare_replayed(
+            record,
+            vector,
+            &self.analyzer,
+            scratch,
+            self.space.as_ref(),
+            self.token_counter,
+        )
+    }
+
+    pub(crate) fn wal_dir(&self) -> PathBuf {
+        self.dir.join(WAL_DIR)
+    }
+
+    pub(crate) fn segments_dir(&self) -> PathBuf {
+        self.dir.join(SEGMENTS_DIR)
+    }
+}
+
+fn space_of(space: &manifest::VectorSpace) -> VectorSpace {
+    let format = match space.format {
+        manifest::VectorFormat::F16 => VectorFormat::F16,
+        manifest::VectorFormat::F32 => VectorFormat::F32,
+    };
+    VectorSpace {
+        model: space.model.clone(),
+        dim: space.dim,
+        format,
+        normalised: space.normalised,
+    }
+}
+
+const BYTES_OVER_FOUR: &str = "bytes/4";
+const CHARACTERS: &str = "characters";
+
+fn counter_name(counter: TokenCounter) -> &'static str {
+    match counter {
+        TokenCounter::BytesOverFour => BYTES_OVER_FOUR,
+        TokenCounter::Characters => CHARACTERS,
+    }
+}
+
+fn parse_counter(name: &str) -> Option<TokenCounter> {
+    match name {
+        BYTES_OVER_FOUR => Some(TokenCounter::BytesOverFour),
+        CHARACTERS => Some(TokenCounter::Characters),
+        _ => None,
+    }
+}
+
+/// A setup as the manifest holds it.
+pub(crate) fn settings_of(setup: &Setup, seed: u64) -> Result<Settings, Refused> {
+    let vector_space = setup.vectors.as_ref().map(|space| manifest::VectorSpace {
+        model: space.model.clone(),
+        dim: space.dim,
+        format: match space.format {
+            VectorFormat::F16 => manifest::VectorFormat::F16,
+            VectorFormat::F32 => manifest::VectorFormat::F32,
+        },
+        normalised: space.normalised,
+    });
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to lie in [0, 1]"
+    )]
+    let dense_weight_ppm = (setup.dense_weight * 1e6).round() as u32;
+    let analyzer = Analyzer::new(setup.analyzer, setup.language, setup.index)
+        .map_err(|error| Refused::new("analyzer", error.to_string()))?;
+    Ok(Settings {
+        log_format: chronolith_wal::FORMAT_NEWEST,
+        segment_format: chronolith_segments::format::FORMAT_VERSION,
+        side_file_format: manifest::SIDE_FILE_FORMAT_VERSION,
+        analyzer: analyzer.id(),
+        vector_space,
+        token_counter: counter_name(setup.token_counter).to_owned(),
+        bucket_base_us: setup.bucket_us,
+        bucket_ladder: LADDER.to_vec(),
+        index: manifest::IndexOptions {
+            summary_words: setup.index.summary,
+            speaker_words: setup.index.speaker,
+            date_words: setup.index.event_date,
+        },
+        dense_weight_ppm,
+        seed,
+    })
+}

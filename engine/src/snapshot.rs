@@ -1,0 +1,129 @@
+//! One consistent view of a store, for as long as it is held.
+
+use std::sync::Arc;
+
+use chronolith_segments::{Partition, Scope, ScopeRanges, ScopeSelector, SourceClass, widen};
+
+use crate::error::Error;
+use crate::query::{Asked, Request, Response, run};
+use crate::settings::Shared;
+use crate::version::Version;
+
+/// A record as it is stored, without ranking.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredRecord {
+    /// The record. Its vector is as stored: scaled and narrowed.
+    pub record: chronolith_segments::Record,
+    /// Seq of the operation that wrote it.
+    pub commit_seq: u64,
+    /// When it became known, µs.
+    pub commit_time_us: i64,
+    /// Counted tokens of the indexed text.
+    pub length: u32,
+}
+
+/// An immutable view: commits, flushes and compactions after it change nothing in it.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) version: Arc<Version>,
+    pub(crate) seq: u64,
+}
+
+impl Snapshot {
+    /// The last commit seq inside.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for a request outside the limits; damage in a partition that holds
+    /// rows of its scopes.
+    pub fn retrieve(&self, request: &Request) -> Result<Response, Error> {
+        let asked = Asked {
+            sources: &self.version.sources(self.seq),
+            at_seq: self.seq,
+            analyzer: &self.shared.analyzer,
+            space: self.shared.space.as_ref(),
+            fusion: self.shared.fusion,
+            tag_graph: &self.version.tag_graph,
+            clock: &*self.shared.env.clock,
+        };
+        run(&asked, request)
+    }
+
+    /// The record of this (scope, id), or `None`.
+    ///
+    /// # Errors
+    /// Damage in a partition.
+    pub fn get(&self, scope: &Scope, id: &str) -> Result<Option<StoredRecord>, Error> {
+        for source in self.version.sources(self.seq).iter().rev() {
+            if let Some(row) = source.partition.find(scope.key(), id, self.seq)?
+                && !source.dead.contains(row)
+            {
+                return self.stored_record(&*source.partition, row).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Calls `visit` with every live record of the scopes: scope ascending within a partition,
+    /// partitions in no order that means anything.
+    ///
+    /// # Errors
+    /// What `visit` returns; damage in a partition.
+    pub fn for_each_record(
+        &self,
+        scopes: &[ScopeSelector],
+        visit: &mut dyn FnMut(StoredRecord) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let ranges = ScopeRanges::new(scopes)?;
+        for source in self.version.sources(self.seq) {
+            for run in source.partition.select(&ranges, self.seq)? {
+                let mut rows = Vec::new();
+                source
+                    .partition
+                    .for_each_row(&run, &mut |row| rows.push(row));
+                for row in rows.into_iter().filter(|row| !source.dead.contains(*row)) {
+                    visit(self.stored_record(&*source.partition, row)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stored_record(&self, partition: &dyn Partition, row: u32) -> Result<StoredRecord, Error> {
+        let fields = partition.fields(row)?;
+        let stored = partition.stored(row)?;
+        let key = partition.scope_key(row)?;
+        let scope = Scope::from_key(&key)
+            .ok_or_else(|| Error::Internal("a row's scope key is none".into()))?;
+        let vector = match (&self.shared.space, partition.vector(row)?) {
+            (Some(space), Some(bytes)) => Some(widen(&bytes, space.format)),
+            _ => None,
+        };
+        let record = chronolith_segments::Record {
+            id: partition.id(row)?.into_owned(),
+            scope,
+            event_time_us: fields.event_time_us,
+            text: stored.text,
+            summary: stored.summary,
+            speaker: stored.speaker,
+            tags: partition.tags(row)?,
+            vector,
+            source: stored.source,
+            source_class: SourceClass::from_column(fields.source_class),
+            importance: Some(fields.importance).filter(|value| !value.is_nan()),
+            source_id: partition.source_id(row)?.map(std::borrow::Cow::into_owned),
+            attributes: stored.attributes,
+        };
+        Ok(StoredRecord {
+            record,
+            commit_seq: fields.commit_seq,
+            commit_time_us: fields.commit_time_us,
+            length: fields.length,
+        })
+    }
+}

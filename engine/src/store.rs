@@ -1,0 +1,521 @@
+//! The handle: open, write, retrieve, forget, flush, compact, close.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use chronolith_segments::Scope;
+use chronolith_vfs::VfsLock;
+use chronolith_wal::Durability;
+
+use crate::error::Error;
+use crate::maintain::{Compacted, Publisher, Signal, Worker, compact_once, flush_oldest};
+use crate::manifest::{self, Manifest};
+use crate::options::{Maintenance, Options, Setup};
+use crate::query::{Request, Response};
+use crate::recover::{Opened, RecoveryReport, recover};
+use crate::settings::{LOCK_NAME, Shared, settings_of};
+use crate::snapshot::{Snapshot, StoredRecord};
+use crate::stats::Stats;
+use crate::version::Current;
+use crate::write::{Batch, Committed, Pipeline, ReadyBatch};
+
+/// A store that is open for writing. Cheap to clone; every clone is the same handle.
+///
+/// Dropping the last clone seals the log and stops the background work; [`Store::close`]
+/// also flushes, so that the next open replays nothing.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    // Fields drop in order: the worker ends before what it uses.
+    worker: Option<Worker>,
+    core: Arc<Core>,
+    lock: Box<dyn VfsLock>,
+    report: RecoveryReport,
+    options: Options,
+}
+
+/// What callers and background threads share.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) current: Current,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) publisher: Mutex<Publisher>,
+    signal: Arc<Signal>,
+    /// One flush at a time, whoever asks for it.
+    flushing: Mutex<()>,
+    /// One compaction at a time.
+    compacting: Mutex<()>,
+    writes_delayed: AtomicU64,
+    writes_refused: AtomicU64,
+}
+
+impl Store {
+    /// Opens the store in `path` for writing, creating it where `options.create` says how and
+    /// the directory is new or empty.
+    ///
+    /// # Errors
+    /// `NotAStore`, `CannotCreate`, `Locked`; damage in manifest, segments or log, by file and
+    /// offset; the system's errors. Nothing is repaired silently.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+        let dir = path.as_ref();
+        if let Some(setup) = &options.create {
+            create_if_missing(&options, dir, setup)?;
+        }
+        let lock = take_lock(&options, dir)?;
+        let Opened {
+            shared,
+            current,
+            log,
+            applier,
+            publisher,
+            commit_time_us,
+            report,
+        } = recover(&options, dir)?;
+        let signal = Arc::new(Signal::default());
+        let core = Arc::new(Core {
+            shared: Arc::new(shared),
+            current,
+            pipeline: Pipeline::new(log, applier, commit_time_us),
+            publisher: Mutex::new(publisher),
+            signal: Arc::clone(&signal),
+            flushing: Mutex::new(()),
+            compacting: Mutex::new(()),
+            writes_delayed: AtomicU64::new(0),
+            writes_refused: AtomicU64::new(0),
+        });
+        let worker = match options.maintenance {
+            Maintenance::Background => Some(start_workers(&options, &core, signal)?),
+            Maintenance::Manual => None,
+        };
+        core.signal.notify();
+        let store = Self {
+            inner: Arc::new(Inner {
+                worker,
+                core,
+                lock,
+                report,
+                options,
+            }),
+        };
+        if store.inner.worker.is_none() {
+            store.flush_sealed()?;
+        }
+        Ok(store)
+    }
+
+    /// What the open found and did.
+    pub fn recovery_report(&self) -> &RecoveryReport {
+        &self.inner.report
+    }
+
+    /// The directory of the store.
+    pub fn path(&self) -> PathBuf {
+        self.core().shared.dir.clone()
+    }
+
+    /// Writes a batch at the durability of the options and waits until it is durable and
+    /// visible. All or nothing.
+    ///
+    /// # Errors
+    /// `RefusedInBatch`, `Exists`, `Busy`, a full disk: nothing was written. `OutcomeUnknown`:
+    /// reopen and look. `Poisoned`, `Closed`: reopen.
+    pub fn write(&self, batch: Batch) -> Result<Committed, Error> {
+        self.write_with(batch, self.inner.options.durability)
+    }
+
+    /// As [`Store::write`], at a durability of its own.
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    pub fn write_with(&self, batch: Batch, durability: Durability) -> Result<Committed, Error> {
+        let core = self.core();
+        if batch.is_empty() {
+            let seq = core.current.visible_seq();
+            let commit_time_us = core.shared.env.clock.now_us();
+            return Ok(Committed {
+                first_seq: seq,
+                last_seq: seq,
+                commit_time_us,
+                new_ids: Vec::new(),
+                removed: 0,
+            });
+        }
+        let ready = ReadyBatch::new(&core.shared, batch)?;
+        self.check_lock()?;
+        self.wait_for_room()?;
+        let sealed_before = core.current.version().memtables.len();
+        let committed = core
+            .pipeline
+            .commit(&core.shared, &core.current, ready, durability)?;
+        if core.current.version().memtables.len() != sealed_before {
+            match self.inner.worker {
+                Some(_) => core.signal.notify(),
+                None => self.flush_sealed()?,
+            }
+        }
+        Ok(committed)
+    }
+
+    /// Removes the record of this (scope, id) from every answer; false where there was none.
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    pub fn forget(&self, scope: Scope, id: impl Into<String>) -> Result<bool, Error> {
+        let mut batch = Batch::new();
+        batch.forget(scope, id);
+        Ok(self.write(batch)?.removed > 0)
+    }
+
+    /// A view of everything committed so far.
+    pub fn snapshot(&self) -> Snapshot {
+        let (version, seq) = self.core().current.load();
+        Snapshot {
+            shared: Arc::clone(&self.core().shared),
+            version,
+            seq,
+        }
+    }
+
+    /// Answers a request on a fresh snapshot.
+    ///
+    /// # Errors
+    /// As [`Snapshot::retrieve`].
+    pub fn retrieve(&self, request: &Request) -> Result<Response, Error> {
+        self.snapshot().retrieve(request)
+    }
+
+    /// The record of this (scope, id), or `None`.
+    ///
+    /// # Errors
+    /// Damage in a partition.
+    pub fn get(&self, scope: &Scope, id: &str) -> Result<Option<StoredRecord>, Error> {
+        self.snapshot().get(scope, id)
+    }
+
+    /// Makes everything committed so far durable, at `Synced`.
+    ///
+    /// # Errors
+    /// `OutcomeUnknown`: reopen.
+    pub fn sync(&self) -> Result<(), Error> {
+        let core = self.core();
+        let seq = core.current.visible_seq();
+        core.pipeline.log().sync_upto(seq).map_err(|error| {
+            core.pipeline.fail(&error.to_string());
+            Error::OutcomeUnknown {
+                seq,
+                cause: error.to_string(),
+            }
+        })
+    }
+
+    /// Moves everything committed so far into segments.
+    ///
+    /// # Errors
+    /// A failed write, sync or publish; the data stays in log and memtable.
+    pub fn flush(&self) -> Result<(), Error> {
+        let core = self.core();
+        core.pipeline.check()?;
+        core.flush_all()?;
+        core.signal.notify();
+        Ok(())
+    }
+
+    /// Compacts until nothing pays; with `force` until every bucket is one segment without
+    /// dead rows. Calls `progress` after each step.
+    ///
+    /// # Errors
+    /// As [`Store::flush`].
+    pub fn compact(
+        &self,
+        force: bool,
+        progress: &mut dyn FnMut(&Compacted),
+    ) -> Result<Vec<Compacted>, Error> {
+        self.flush()?;
+        let mut done = Vec::new();
+        while let Some(compacted) = self.core().compact_once(force)? {
+            progress(&compacted);
+            done.push(compacted);
+        }
+        Ok(done)
+    }
+
+    /// One round of background work, for [`Maintenance::Manual`]: flushes what is sealed, then
+    /// compacts once. True if there may be more to do.
+    ///
+    /// # Errors
+    /// As [`Store::flush`].
+    pub fn maintain(&self) -> Result<bool, Error> {
+        self.flush_sealed()?;
+        Ok(self.core().compact_once(false)?.is_some())
+    }
+
+    /// Waits until the background work has nothing to do; false if `timeout` passed first.
+    pub fn wait_idle(&self, timeout: Duration) -> bool {
+        let core = self.core();
+        let idle = || {
+            let (base, ladder) = (
+                core.shared.settings.bucket_base_us,
+                &core.shared.settings.bucket_ladder,
+            );
+            let version = core.current.version();
+            version.sealed().is_empty() && !core.would_compact(&version, base, ladder)
+        };
+        core.signal.notify();
+        core.signal.wait_until(timeout, idle)
+    }
+
+    /// The store, counted.
+    ///
+    /// # Errors
+    /// Damage in a partition's scope directory.
+    pub fn stats(&self) -> Result<Stats, Error> {
+        let core = self.core();
+        let mut stats = Stats::of(&self.snapshot())?;
+        stats.wal_bytes = core.pipeline.log().bytes();
+        stats.writes_delayed = core.writes_delayed.load(Ordering::Relaxed);
+        stats.writes_refused = core.writes_refused.load(Ordering::Relaxed);
+        stats.maintenance_error = core.signal.last_error();
+        let manifest = core.manifest();
+        stats.flushed_seq = manifest.flushed_seq;
+        stats.generation = manifest.generation;
+        Ok(stats)
+    }
+
+    /// Flushes, syncs and seals. Other clones of the handle refuse writes from now on.
+    ///
+    /// # Errors
+    /// As [`Store::flush`]; what was acknowledged is in the log all the same.
+    pub fn close(self) -> Result<(), Error> {
+        let core = self.core();
+        core.pipeline.check()?;
+        core.pipeline.drain(&core.shared, &core.current)?;
+        core.flush_all()?;
+        core.pipeline.close();
+        if let Some(worker) = &self.inner.worker {
+            worker.stop();
+        }
+        core.pipeline.log().seal()?;
+        Ok(())
+    }
+
+    fn core(&self) -> &Core {
+        &self.inner.core
+    }
+
+    /// A store directory that was moved away, or a forked child, must not write.
+    fn check_lock(&self) -> Result<(), Error> {
+        if self.inner.lock.is_valid() {
+            return Ok(());
+        }
+        Err(Error::Poisoned {
+            cause: "the lock file is no longer ours (the directory was replaced, or a fork)".into(),
+        })
+    }
+
+    /// Waits, with a limit, until few enough memtables wait for their flush.
+    fn wait_for_room(&self) -> Result<(), Error> {
+        let core = self.core();
+        let has_room = || core.current.version().sealed().len() <= self.inner.options.sealed_max;
+        if has_room() {
+            return Ok(());
+        }
+        core.writes_delayed.fetch_add(1, Ordering::Relaxed);
+        let come = match self.inner.worker {
+            Some(_) => core
+                .signal
+                .wait_until(self.inner.options.busy_wait, has_room),
+            None => {
+                self.flush_sealed()?;
+                has_room()
+            }
+        };
+        if come {
+            return Ok(());
+        }
+        core.writes_refused.fetch_add(1, Ordering::Relaxed);
+        let why = core
+            .signal
+            .last_error()
+            .map(|error| format!(" (last try: {error})"))
+            .unwrap_or_default();
+        Err(Error::Busy {
+            what: format!("memtables wait for their flush{why}"),
+        })
+    }
+
+    fn flush_sealed(&self) -> Result<(), Error> {
+        while self.core().flush_oldest()? {}
+        Ok(())
+    }
+}
+
+impl Core {
+    pub(crate) fn flush_oldest(&self) -> Result<bool, Error> {
+        let _one = self
+            .flushing
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        flush_oldest(&self.shared, &self.current, &self.pipeline, &self.publisher)
+    }
+
+    pub(crate) fn compact_once(&self, force: bool) -> Result<Option<Compacted>, Error> {
+        let _one = self
+            .compacting
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.pipeline.check().or_else(|error| {
+            if matches!(error, Error::Closed) {
+                Ok(())
+            } else {
+                Err(error)
+            }
+        })?;
+        compact_once(
+            &self.shared,
+            &self.current,
+            &self.pipeline,
+            &self.publisher,
+            force,
+        )
+    }
+
+    fn would_compact(
+        &self,
+        version: &crate::version::Version,
+        base_us: i64,
+        ladder: &[u32],
+    ) -> bool {
+        let flushed_seq = self.manifest().flushed_seq;
+        crate::maintain::would_pick(version, flushed_seq, base_us, ladder)
+    }
+
+    fn manifest(&self) -> Manifest {
+        let publisher = self
+            .publisher
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        publisher.manifest().clone()
+    }
+
+    /// Seals the active memtable if anything happened since the last flush, and flushes all.
+    fn flush_all(&self) -> Result<(), Error> {
+        {
+            let mut applier = self.pipeline.lock_applier()?;
+            let version = self.current.version();
+            let settled = version
+                .sealed()
+                .last()
+                .map_or(self.manifest().flushed_seq, |live| live.last_seq());
+            if version.active().last_seq() > settled {
+                applier.seal(&self.shared, &self.current);
+            }
+        }
+        while self.flush_oldest()? {}
+        Ok(())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(worker) = &self.worker {
+            worker.stop();
+        }
+        // A handle that was closed, or refuses writes, has nothing to seal.
+        if self.core.pipeline.check().is_ok() {
+            self.core.pipeline.close();
+            let _ = self.core.pipeline.log().seal();
+        }
+    }
+}
+
+fn start_workers(
+    options: &Options,
+    core: &Arc<Core>,
+    signal: Arc<Signal>,
+) -> Result<Worker, Error> {
+    let spawn = |name: &str, step: fn(&Core) -> Result<bool, Error>| {
+        let (shared_core, signal) = (Arc::clone(core), Arc::clone(&signal));
+        let body = move || signal.run(|| step(&shared_core));
+        options
+            .env
+            .threads
+            .spawn(name, Box::new(body))
+            .map_err(|error| Error::io("start a thread for", &core.shared.dir, error))
+    };
+    let flusher = spawn("chronolith-flush", Core::flush_oldest)?;
+    let compactor = spawn("chronolith-compact", |core| {
+        Ok(core.compact_once(false)?.is_some())
+    })?;
+    Ok(Worker::new(signal, vec![flusher, compactor]))
+}
+
+fn take_lock(options: &Options, dir: &Path) -> Result<Box<dyn VfsLock>, Error> {
+    // Without a store there is nothing to lock, and no file of ours belongs there.
+    manifest::read_current(&*options.env.vfs, dir)?;
+    let path = dir.join(LOCK_NAME);
+    options
+        .env
+        .vfs
+        .try_lock(&path)
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => Error::Locked {
+                path: dir.to_path_buf(),
+            },
+            _ => Error::io("lock", path, error),
+        })
+}
+
+/// Creates the store unless there is one.
+fn create_if_missing(options: &Options, dir: &Path, setup: &Setup) -> Result<(), Error> {
+    use manifest::ManifestError as M;
+    setup.check()?;
+    let vfs = &*options.env.vfs;
+    match manifest::read_current(vfs, dir) {
+        Ok(_) => return Ok(()),
+        Err(M::Missing { .. } | M::EmptyDirectory { .. } | M::CreationUnfinished { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    make_dir(options, dir)?;
+    let lock_path = dir.join(LOCK_NAME);
+    let _lock = vfs
+        .try_lock(&lock_path)
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => Error::Locked {
+                path: dir.to_path_buf(),
+            },
+            _ => Error::io("lock", lock_path, error),
+        })?;
+    let mut store_id = [0; 16];
+    options.env.entropy.fill(&mut store_id);
+    let mut seed = [0; 8];
+    options.env.entropy.fill(&mut seed);
+    let settings = settings_of(setup, u64::from_le_bytes(seed))?;
+    // The open that follows begins the log and names it in the second generation.
+    manifest::create(
+        vfs,
+        dir,
+        &Manifest::first(store_id, options.env.clock.now_us(), settings),
+    )?;
+    Ok(())
+}
+
+fn make_dir(options: &Options, dir: &Path) -> Result<(), Error> {
+    let vfs = &*options.env.vfs;
+    match vfs.create_dir(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(Error::io("create", dir, error)),
+        Ok(()) => {
+            let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let parent = parent.unwrap_or(Path::new("."));
+            vfs.sync_dir(parent)
+                .map_err(|error| Error::io("sync", parent, error))
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What does a reader see? An immutable list of partitions, and how far it may look.
+//!
+//! A version is replaced whole when a memtable is sealed, flushed or a compaction lands;
+//! commits only move the visible seq. A reader takes both as one: it reads the seq between two
+//! looks at the version that agree, so every row at or below the seq is in the version.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use chronolith_segments::{DeathLog, Memtable, Partition, Segment};
+
+use crate::manifest::SegmentEntry;
+use crate::query::{PartitionName, Source};
+use crate::tag_graph::TagGraph;
+
+/// A segment that counts, with the deaths of its rows.
+#[derive(Debug)]
+pub(crate) struct LiveSegment {
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) entry: SegmentEntry,
+    pub(crate) deaths: DeathLog,
+}
+
+/// A memtable that counts, with the deaths of its rows.
+#[derive(Debug)]
+pub(crate) struct LiveMemtable {
+    pub(crate) table: Arc<Memtable>,
+    pub(crate) deaths: DeathLog,
+    /// Counted up over the life of the handle.
+    pub(crate) number: u64,
+    /// Last seq applied while this was the active memtable, rows or not.
+    pub(crate) last_seq: AtomicU64,
+    /// The tag graph as of its last seq, set when it is sealed.
+    pub(crate) sealed_graph: OnceLock<Arc<TagGraph>>,
+}
+
+impl LiveMemtable {
+    pub(crate) fn new(table: Memtable, number: u64, last_seq: u64) -> Self {
+        Self {
+            table: Arc::new(table),
+            deaths: DeathLog::default(),
+            number,
+            last_seq: AtomicU64::new(last_seq),
+            sealed_graph: OnceLock::new(),
+        }
+    }
+
+    /// The tag graph as of the last seq of a sealed memtable.
+    pub(crate) fn tag_graph(&self) -> Arc<TagGraph> {
+        Arc::clone(
+            self.sealed_graph
+                .get()
+                .expect("only sealed memtables are flushed"),
+        )
+    }
+
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.last_seq.load(Ordering::Acquire)
+    }
+}
+
+/// Everything that counts. The last memtable is the active one; the others are sealed, oldest
+/// first.
+#[derive(Debug, Clone)]
+pub(crate) struct Version {
+    pub(crate) segments: Vec<Arc<LiveSegment>>,
+    pub(crate) memtables: Vec<Arc<LiveMemtable>>,
+    pub(crate) tag_graph: Arc<TagGraph>,
+}
+
+impl Version {
+    /// Partitions with their dead rows at `at_seq`: segments by number, then memtables.
+    pub(crate) fn sources(&self, at_seq: u64) -> Vec<Source> {
+        let segments = self.segments.iter().map(|live| Source {
+            name: PartitionName::Segment(live.entry.file_number),
+            partition: Arc::clone(&live.segment) as Arc<dyn Partition>,
+            dead: live.deaths.dead_at(at_seq),
+        });
+        let memtables = self
+            .memtables
+            .iter()
+            .filter(|live| live.table.zone().rows > 0)
+            .map(|live| Source {
+                name: PartitionName::Memtable(live.number),
+                partition: Arc::clone(&live.table) as Arc<dyn Partition>,
+                dead: live.deaths.dead_at(at_seq),
+            });
+        segments.chain(memtables).collect()
+    }
+
+    /// The active memtable.
+    pub(crate) fn active(&self) -> &Arc<LiveMemtable> {
+        self.memtables
+            .last()
+            .expect("a version always has an active memtable")
+    }
+
+    /// The sealed memtables, oldest first.
+    pub(crate) fn sealed(&self) -> &[Arc<LiveMemtable>] {
+        &self.memtables[..self.memtables.len() - 1]
+    }
+}
+
+/// The current version and how far it may be looked into.
+#[derive(Debug)]
+pub(crate) struct Current {
+    version: ArcSwap<Version>,
+    visible_seq: AtomicU64,
+}
+
+impl Current {
+    pub(crate) fn new(version: Version, visible_seq: u64) -> Self {
+        Self {
+            version: ArcSwap::from_pointee(version),
+            visible_seq: AtomicU64::new(visible_seq),
+        }
+    }
+
+    /// The version and the seq that belong together.
+    pub(crate) fn load(&self) -> (Arc<Version>, u64) {
+        loop {
+            let version = self.version.load_full();
+            let seq = self.visible_seq.load(Ordering::Acquire);
+            // While this Arc is held no other version can have its address.
+            if Arc::ptr_eq(&version, &self.version.load()) {
+                return (version, seq);
+            }
+        }
+    }
+
+    /// The version alone, for whoever holds the apply lock.
+    pub(crate) fn version(&self) -> Arc<Version> {
+        self.version.load_full()
+    }
+
+    /// How far commits are visible.
+    pub(crate) fn visible_seq(&self) -> u64 {
+        self.visible_seq.load(Ordering::Acquire)
+    }
+
+    /// Makes commits up to `seq` visible. Only under the apply lock, in seq order.
+    pub(crate) fn show_upto(&self, seq: u64) {
+        debug_assert!(
+            seq >= self.visible_seq.load(Ordering::Relaxed),
+            "visibility never goes back"
+        );
+        self.visible_seq.store(seq, Ordering::Release);
+    }
+
+    /// Replaces the version. Only under the apply lock.
+    pub(crate) fn replace(&self, version: Version) {
+        self.version.store(Arc::new(version));
+    }
+}

@@ -1,0 +1,168 @@
+//! What does an operation do to the version? Rows in, deaths out, in seq order.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use chronolith_segments::{
+    Death, DeathKind, DeathLog, Memtable, MemtableOptions, Partition, Scope, SegmentError,
+};
+
+use super::prepare::Ready;
+use crate::error::Error;
+use crate::settings::Shared;
+use crate::version::{Current, LiveMemtable, Version};
+
+/// The only one who changes memtables and death logs; lives behind the apply lock.
+#[derive(Debug)]
+pub(crate) struct Applier {
+    next_memtable: u64,
+}
+
+/// Where the current row of an id lies.
+pub(crate) enum Place {
+    Memtable(usize, u32),
+    Segment(usize, u32),
+}
+
+impl Applier {
+    pub(crate) fn new(next_memtable: u64) -> Self {
+        Self { next_memtable }
+    }
+
+    /// A new, empty memtable that continues after `last_seq`.
+    pub(crate) fn new_memtable(&mut self, shared: &Shared, last_seq: u64) -> Arc<LiveMemtable> {
+        let options = MemtableOptions {
+            vector_space: shared.space.clone(),
+            bytes_max: shared.memtable_bytes_max,
+            hash_seed: shared.settings.seed,
+        };
+        let number = self.next_memtable;
+        self.next_memtable += 1;
+        Arc::new(LiveMemtable::new(Memtable::new(options), number, last_seq))
+    }
+
+    /// Applies one batch; returns how many records it removed or replaced.
+    pub(crate) fn apply(
+        &mut self,
+        shared: &Shared,
+        current: &Current,
+        operations: &[Ready],
+        first_seq: u64,
+        commit_time_us: i64,
+    ) -> Result<u64, Error> {
+        let mut version = current.version();
+        let mut removed = 0;
+        for (seq, operation) in (first_seq..).zip(operations) {
+            match operation {
+                Ready::Put { prepared, .. } => {
+                    let record = &prepared.record;
+                    let kind = DeathKind::Superseded;
+                    removed += kill(
+                        &version,
+                        &record.scope,
+                        &record.id,
+                        seq,
+                        kind,
+                        commit_time_us,
+                    )?;
+                    version.active().table.insert(prepared, seq, commit_time_us);
+                }
+                Ready::Forget { scope, id } => {
+                    removed += kill(&version, scope, id, seq, DeathKind::Deleted, commit_time_us)?;
+                }
+                Ready::LinkTag(edge) => {
+                    // A cycle with an edge that was pending at its check is dropped, at replay too.
+                    if version.tag_graph.check(edge).is_ok() {
+                        let mut graph = (*version.tag_graph).clone();
+                        graph.insert(edge.clone());
+                        version = replace_graph(current, &version, graph);
+                    }
+                }
+                Ready::UnlinkTag(edge) => {
+                    let mut graph = (*version.tag_graph).clone();
+                    graph.remove(edge);
+                    version = replace_graph(current, &version, graph);
+                }
+            }
+            version.active().last_seq.store(seq, Ordering::Release);
+        }
+        if version.active().table.is_full() {
+            self.seal(shared, current);
+        }
+        Ok(removed)
+    }
+
+    /// Seals the active memtable and begins a new one.
+    pub(crate) fn seal(&mut self, shared: &Shared, current: &Current) {
+        let mut version = (*current.version()).clone();
+        let active = version.active();
+        active.table.seal();
+        active
+            .sealed_graph
+            .get_or_init(|| Arc::clone(&version.tag_graph));
+        let next = self.new_memtable(shared, active.last_seq());
+        version.memtables.push(next);
+        current.replace(version);
+    }
+}
+
+fn replace_graph(
+    current: &Current,
+    version: &Version,
+    graph: crate::tag_graph::TagGraph,
+) -> Arc<Version> {
+    current.replace(Version {
+        tag_graph: Arc::new(graph),
+        ..version.clone()
+    });
+    current.version()
+}
+
+/// Ends the current row of (scope, id), if there is one.
+fn kill(
+    version: &Version,
+    scope: &Scope,
+    id: &str,
+    seq: u64,
+    kind: DeathKind,
+    valid_to_us: i64,
+) -> Result<u64, SegmentError> {
+    let Some(place) = find_live(version, scope, id)? else {
+        return Ok(0);
+    };
+    let (deaths, row): (&DeathLog, u32) = match place {
+        Place::Memtable(index, row) => (&version.memtables[index].deaths, row),
+        Place::Segment(index, row) => (&version.segments[index].deaths, row),
+    };
+    deaths.push(Death {
+        row,
+        seq,
+        kind,
+        valid_to_us,
+    });
+    Ok(1)
+}
+
+/// The current row of (scope, id) with everything applied so far. At most one row of an id is
+/// live, so the first live one found is it.
+pub(crate) fn find_live(
+    version: &Version,
+    scope: &Scope,
+    id: &str,
+) -> Result<Option<Place>, SegmentError> {
+    for (index, live) in version.memtables.iter().enumerate().rev() {
+        if let Some(row) = live.table.find(scope.key(), id, u64::MAX)?
+            && !live.deaths.is_dead(row)
+        {
+            return Ok(Some(Place::Memtable(index, row)));
+        }
+    }
+    for (index, live) in version.segments.iter().enumerate() {
+        if let Some(row) = live.segment.find(scope.key(), id, u64::MAX)?
+            && !live.deaths.is_dead(row)
+        {
+            return Ok(Some(Place::Segment(index, row)));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,193 @@
+//! A batch before the commit lock: checked, analysed and encoded; and the way back at replay.
+
+use chronolith_segments::analyze::Analyzed;
+use chronolith_segments::{
+    Op, OpRef, Prepared, PutMode as CodecMode, Refused, Scope, decode_batch, encode_batch, limits,
+};
+use uuid::Builder;
+
+use super::batch::{Batch, Operation, PutMode};
+use crate::error::Error;
+use crate::settings::Shared;
+use crate::tag_graph::TagEdge;
+
+/// One operation, ready to be applied.
+#[derive(Debug)]
+pub(crate) enum Ready {
+    Put {
+        prepared: Box<Prepared>,
+        mode: PutMode,
+    },
+    Forget {
+        scope: Scope,
+        id: String,
+    },
+    LinkTag(TagEdge),
+    UnlinkTag(TagEdge),
+}
+
+/// A batch, ready for log and memtable.
+#[derive(Debug)]
+pub(crate) struct ReadyBatch {
+    pub(crate) operations: Vec<Ready>,
+    /// The log's bytes; the commit time is filled in under the commit lock.
+    pub(crate) body: Vec<u8>,
+    pub(crate) new_ids: Vec<String>,
+}
+
+impl ReadyBatch {
+    /// Checks every operation and encodes the batch. Nothing is written where one is refused.
+    pub(crate) fn new(shared: &Shared, batch: Batch) -> Result<Self, Error> {
+        let mut new_ids = Vec::new();
+        let mut operations = Vec::with_capacity(batch.operations.len());
+        let mut scratch = Analyzed::new();
+        for (index, operation) in batch.operations.into_iter().enumerate() {
+            let ready = ready(shared, operation, &mut scratch, &mut new_ids);
+            operations.push(ready.map_err(|refused| Error::RefusedInBatch { index, refused })?);
+        }
+        let mut body = Vec::new();
+        let ops: Vec<OpRef<'_>> = operations.iter().map(op).collect();
+        encode_batch(&ops, 0, &mut body)?;
+        Ok(Self {
+            operations,
+            body,
+            new_ids,
+        })
+    }
+}
+
+fn ready(
+    shared: &Shared,
+    operation: Operation,
+    scratch: &mut Analyzed,
+    new_ids: &mut Vec<String>,
+) -> Result<Ready, Refused> {
+    match operation {
+        Operation::Put { mut record, mode } => {
+            if record.id.is_empty() && mode == PutMode::Insert {
+                record.id = new_id(shared);
+                new_ids.push(record.id.clone());
+            }
+            let prepared = shared.prepare(*record, scratch)?;
+            Ok(Ready::Put {
+                prepared: Box::new(prepared),
+                mode,
+            })
+        }
+        Operation::Forget { scope, id } => {
+            check_name("id", &id, limits::ID_BYTES_MAX)?;
+            Ok(Ready::Forget { scope, id })
+        }
+        Operation::LinkTag(edge) => check_edge(&edge).map(|()| Ready::LinkTag(edge)),
+        Operation::UnlinkTag(edge) => check_edge(&edge).map(|()| Ready::UnlinkTag(edge)),
+    }
+}
+
+fn check_edge(edge: &TagEdge) -> Result<(), Refused> {
+    check_name("tags", &edge.parent, limits::TAG_BYTES_MAX)?;
+    check_name("tags", &edge.child, limits::TAG_BYTES_MAX)
+}
+
+fn check_name(field: &'static str, name: &str, bytes_max: usize) -> Result<(), Refused> {
+    if name.is_empty() || name.len() > bytes_max {
+        return Err(Refused::new(
+            field,
+            format!("must be 1 to {bytes_max} bytes long"),
+        ));
+    }
+    Ok(())
+}
+
+/// A UUID v7 from the store's clock and seed.
+fn new_id(shared: &Shared) -> String {
+    let mut random = [0; 10];
+    shared.env.entropy.fill(&mut random);
+    let millis = u64::try_from(shared.env.clock.now_us() / 1000).unwrap_or(0);
+    Builder::from_unix_timestamp_millis(millis, &random)
+        .into_uuid()
+        .to_string()
+}
+
+fn op(ready: &Ready) -> OpRef<'_> {
+    match ready {
+        Ready::Put { prepared, mode } => {
+            let mode = match mode {
+                PutMode::Upsert => CodecMode::Upsert,
+                PutMode::Insert => CodecMode::Insert,
+            };
+            OpRef::Put {
+                mode,
+                record: &prepared.record,
+                vector: prepared.vector.as_deref(),
+            }
+        }
+        Ready::Forget { scope, id } => OpRef::Delete { scope, id },
+        Ready::LinkTag(edge) => OpRef::LinkTag {
+            scope: &edge.scope,
+            parent: &edge.parent,
+            child: &edge.child,
+        },
+        Ready::UnlinkTag(edge) => OpRef::UnlinkTag {
+            scope: &edge.scope,
+            parent: &edge.parent,
+            child: &edge.child,
+        },
+    }
+}
+
+/// A batch as the log holds it, analysed again.
+pub(crate) fn decode(shared: &Shared, body: &[u8]) -> Result<(i64, Vec<Ready>), Error> {
+    let damaged = |why: String| {
+        Error::Internal(format!(
+            "a log frame passed its checksums but holds no batch: {why}"
+        ))
+    };
+    let batch = decode_batch(body).map_err(|error| damaged(error.to_string()))?;
+    let mut scratch = Analyzed::new();
+    let mut back = |op| -> Result<Ready, Error> {
+        Ok(match op {
+            Op::Put {
+                mode,
+                record,
+                vector,
+            } => {
+                let mode = match mode {
+                    CodecMode::Upsert => PutMode::Upsert,
+                    CodecMode::Insert => PutMode::Insert,
+                };
+                let prepared = shared
+                    .prepare_replayed(*record, vector, &mut scratch)
+                    .map_err(|e| damaged(e.to_string()))?;
+                Ready::Put {
+                    prepared: Box::new(prepared),
+                    mode,
+                }
+            }
+            Op::Delete { scope, id } => Ready::Forget { scope, id },
+            Op::LinkTag {
+                scope,
+                parent,
+                child,
+            } => Ready::LinkTag(TagEdge {
+                scope,
+                parent,
+                child,
+            }),
+            Op::UnlinkTag {
+                scope,
+                parent,
+                child,
+            } => Ready::UnlinkTag(TagEdge {
+                scope,
+                parent,
+                child,
+            }),
+        })
+    };
+    let operations = batch
+        .ops
+        .into_iter()
+        .map(&mut back)
+        .collect::<Result<_, _>>()?;
+    Ok((batch.commit_time_us, operations))
+}

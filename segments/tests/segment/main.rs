@@ -16,6 +16,7 @@
 
 mod corruption;
 mod faults;
+mod flush;
 mod format;
 mod golden;
 mod memory;

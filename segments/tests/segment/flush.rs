@@ -1,0 +1,124 @@
+//! A memtable and the segment flushed from it give the same answers about the same records.
+
+use chronolith_segments::analyze::{Analyzed, Analyzer, AnalyzerKind, AnalyzerOptions, Language};
+use chronolith_segments::{
+    Memtable, MemtableOptions, MergeInput, Partition, ReadMode, Record, Scope, ScopeRanges,
+    ScopeSelector, TokenCounter, prepare, write_segment,
+};
+
+use crate::memory::MemoryVfs;
+use crate::naive::{DIM, bits, dir, open, spec};
+
+fn record(i: u64) -> Record {
+    let scope = Scope::parse(["user/ana", "user/ana/x", "user/bob"][i as usize % 3]).expect("ok");
+    let text = format!(
+        "Deploy {} failed with E{}: see src/main.rs, again and again",
+        i,
+        i % 4
+    );
+    let mut record = Record::new(
+        scope,
+        format!("id-{}", i % 17),
+        (i as i64 * 31 % 47) * 1000,
+        text,
+    );
+    record.tags = (0..i % 3).map(|tag| format!("t{tag}")).collect();
+    record.summary = i.is_multiple_of(5).then(|| format!("deploy {i}"));
+    record.source_id = i.is_multiple_of(2).then(|| format!("doc-{}", i % 6));
+    record.vector = (!i.is_multiple_of(4)).then(|| vec![1.0 + i as f32; DIM as usize]);
+    record.importance = i.is_multiple_of(3).then_some(0.25);
+    record
+}
+
+#[test]
+fn a_flushed_memtable_answers_as_before() {
+    let spec = spec(1);
+    let analyzer = Analyzer::new(
+        AnalyzerKind::Default,
+        Language::ENGLISH,
+        AnalyzerOptions::default(),
+    )
+    .expect("ok");
+    let memtable = Memtable::new(MemtableOptions {
+        vector_space: spec.vector_space.clone(),
+        bytes_max: 64 << 20,
+        hash_seed: 1,
+    });
+    let mut scratch = Analyzed::default();
+    for i in 0..60 {
+        let counter = TokenCounter::BytesOverFour;
+        let space = spec.vector_space.as_ref();
+        let prepared = prepare(record(i), &analyzer, &mut scratch, space, counter).expect("fits");
+        memtable.insert(&prepared, i + 1, 1_000_000 + i as i64);
+    }
+    memtable.seal();
+    let vfs = MemoryVfs::default();
+    let input = MergeInput {
+        partition: &memtable,
+        keep: (0..60).collect(),
+    };
+    let written = write_segment(&vfs, dir(), &spec, &[input]).expect("written");
+    let segment = open(&vfs, &written, ReadMode::Mapped);
+    assert_eq!(segment.verify_all().findings, []);
+    assert_eq!(segment.zone(), Partition::zone(&memtable));
+    for (row, to) in (0..).zip(&written.remap[0]) {
+        let key = memtable.scope_key(row).expect("ok");
+        assert_eq!(segment.scope_key(*to).expect("ok"), key);
+        assert_eq!(segment.id(*to).expect("ok"), memtable.id(row).expect("ok"));
+        assert_eq!(
+            bits(&segment.fields(*to).expect("ok")),
+            bits(&memtable.fields(row).expect("ok"))
+        );
+        assert_eq!(
+            segment.tags(*to).expect("ok"),
+            memtable.tags(row).expect("ok")
+        );
+        assert_eq!(
+            segment.source_id(*to).expect("ok"),
+            memtable.source_id(row).expect("ok")
+        );
+        assert_eq!(
+            segment.vector(*to).expect("ok"),
+            memtable.vector(row).expect("ok")
+        );
+        assert_eq!(
+            segment.stored(*to).expect("ok"),
+            memtable.stored(row).expect("ok")
+        );
+        let id = memtable.id(row).expect("ok");
+        for at_seq in [row.into(), u64::MAX] {
+            let found = memtable.find(&key, &id, at_seq).expect("ok");
+            let expected = found.map(|row| written.remap[0][row as usize]);
+            assert_eq!(segment.find(&key, &id, at_seq).expect("ok"), expected);
+        }
+    }
+    compare_counts(&memtable, &segment);
+}
+
+/// Both have the same terms, and count each one alike in every request's runs.
+fn compare_counts(memtable: &Memtable, segment: &dyn Partition) {
+    let mut terms = Vec::new();
+    let mut stream = segment.terms().expect("ok");
+    let mut other = memtable.terms().expect("ok");
+    while let Some(term) = stream.next_term().expect("ok") {
+        assert_eq!(other.next_term().expect("ok"), Some(term));
+        terms.push(term.to_vec());
+    }
+    assert_eq!(other.next_term().expect("ok"), None);
+    assert!(terms.len() > 60);
+    for selector in ["/", "user/ana", "=user/ana", "user/bob"] {
+        let selector = ScopeSelector::parse(selector).expect("ok");
+        let scopes = ScopeRanges::new(&[selector]).expect("ok");
+        let count = |partition: &dyn Partition, term: &[u8]| -> u64 {
+            let runs = partition.select(&scopes, u64::MAX).expect("ok");
+            let counts = runs.iter().map(|run| {
+                let postings = partition.postings(term, run).expect("ok");
+                postings.map_or(0, |postings| u64::from(postings.count()))
+            });
+            counts.sum()
+        };
+        for term in &terms {
+            assert_eq!(count(memtable, term), count(segment, term));
+        }
+    }
+}

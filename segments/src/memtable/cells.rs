@@ -10,7 +10,7 @@ const CHUNKS: usize = 29;
 
 /// A growing array of write-once values. Holes read as `None`.
 #[derive(Debug)]
-pub(super) struct Cells<T: 'static> {
+pub(super) struct Cells<T> {
     chunks: [OnceLock<Box<[OnceLock<T>]>>; CHUNKS],
 }
 

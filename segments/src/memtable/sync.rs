@@ -25,35 +25,47 @@ pub(super) fn zeroed_words(n: usize) -> Box<[AtomicU32]> {
     (0..n).map(|_| AtomicU32::new(0)).collect()
 }
 
-/// A `OnceLock` for models; loom has none. It leaks, which a model may.
+/// A `OnceLock` for models; loom has none. It orders as std's does, a set before the gets
+/// that see it, and not more: a mutex here would hide a missing `Release` elsewhere. One
+/// writer only, like the memtable.
 #[cfg(all(loom, test))]
 mod model_cell {
-    use loom::sync::Mutex;
+    use loom::sync::atomic::{AtomicBool, Ordering};
 
     #[derive(Debug)]
-    pub(crate) struct OnceLock<T: 'static>(Mutex<Option<&'static T>>);
+    pub(crate) struct OnceLock<T> {
+        ready: AtomicBool,
+        /// Unknown to loom.
+        value: std::sync::OnceLock<T>,
+    }
 
     impl<T> OnceLock<T> {
         pub(crate) fn new() -> Self {
-            Self(Mutex::new(None))
+            Self {
+                ready: AtomicBool::new(false),
+                value: std::sync::OnceLock::new(),
+            }
         }
 
         pub(crate) fn get(&self) -> Option<&T> {
-            *self.0.lock().expect("no panic inside")
+            if self.ready.load(Ordering::Acquire) {
+                self.value.get()
+            } else {
+                None
+            }
         }
 
         pub(crate) fn set(&self, value: T) -> Result<(), T> {
-            let mut cell = self.0.lock().expect("no panic inside");
-            if cell.is_some() {
-                return Err(value);
-            }
-            *cell = Some(Box::leak(Box::new(value)));
+            self.value.set(value)?;
+            self.ready.store(true, Ordering::Release);
             Ok(())
         }
 
         pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
-            let mut cell = self.0.lock().expect("no panic inside");
-            *cell.get_or_insert_with(|| Box::leak(Box::new(make())))
+            if self.get().is_none() {
+                assert!(self.set(make()).is_ok(), "one writer");
+            }
+            self.get().expect("just set")
         }
     }
 }

@@ -19,7 +19,9 @@ pub enum DeathKind {
 impl DeathKind {
     /// Reads the byte on disk; unknown values are `None`.
     pub fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Deleted, Self::Superseded, Self::Archived].into_iter().find(|kind| *kind as u8 == byte)
+        [Self::Deleted, Self::Superseded, Self::Archived]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -95,13 +97,20 @@ impl DeathLog {
             cached: Arc::new(base.rows().clone()),
             all: base.rows().clone(),
         };
-        Self { inner: Mutex::new(inner) }
+        Self {
+            inner: Mutex::new(inner),
+        }
     }
 
     /// Appends a death. Seqs must not go back.
     pub fn push(&self, death: Death) {
         let mut inner = self.lock();
-        debug_assert!(inner.entries.last().is_none_or(|last| last.seq <= death.seq));
+        debug_assert!(
+            inner
+                .entries
+                .last()
+                .is_none_or(|last| last.seq <= death.seq)
+        );
         inner.all.insert(death.row);
         inner.entries.push(death);
     }
@@ -130,10 +139,18 @@ impl DeathLog {
         }
         if upto < inner.cached_entries {
             // An old snapshot: rare, so it is built anew and not kept.
-            return Arc::new(inner.entries[..upto].iter().map(|death| death.row).collect());
+            return Arc::new(
+                inner.entries[..upto]
+                    .iter()
+                    .map(|death| death.row)
+                    .collect(),
+            );
         }
         let from = inner.cached_entries;
-        let fresh: Vec<u32> = inner.entries[from..upto].iter().map(|death| death.row).collect();
+        let fresh: Vec<u32> = inner.entries[from..upto]
+            .iter()
+            .map(|death| death.row)
+            .collect();
         Arc::make_mut(&mut inner.cached).extend(fresh);
         inner.cached_entries = upto;
         Arc::clone(&inner.cached)
@@ -157,7 +174,12 @@ mod tests {
     use super::*;
 
     fn death(row: u32, seq: u64) -> Death {
-        Death { row, seq, kind: DeathKind::Deleted, valid_to_us: 0 }
+        Death {
+            row,
+            seq,
+            kind: DeathKind::Deleted,
+            valid_to_us: 0,
+        }
     }
 
     #[test]

@@ -15,7 +15,10 @@ pub struct Refused {
 impl Refused {
     /// A refusal of `field` with what is allowed instead.
     pub fn new(field: &'static str, message: impl Into<String>) -> Self {
-        Self { field, message: message.into() }
+        Self {
+            field,
+            message: message.into(),
+        }
     }
 }
 
@@ -24,7 +27,9 @@ impl Refused {
 #[non_exhaustive]
 pub enum SegmentError {
     /// Bytes on disk are not what was written. Restore the file or run `repair`.
-    #[error("damaged data in {file}, section {section}, offset {offset}: {message}; run `chronolith verify`, then restore or `repair`")]
+    #[error(
+        "damaged data in {file}, section {section}, offset {offset}: {message}; run `chronolith verify`, then restore or `repair`"
+    )]
     Corrupt {
         /// File name inside the store.
         file: String,
@@ -36,7 +41,9 @@ pub enum SegmentError {
         message: String,
     },
     /// The file was written by a format this build does not read.
-    #[error("{file} has format version {found}, this build reads {supported}; use the release that wrote it")]
+    #[error(
+        "{file} has format version {found}, this build reads {supported}; use the release that wrote it"
+    )]
     Version {
         /// File name inside the store.
         file: String,
@@ -68,11 +75,20 @@ impl SegmentError {
         offset: u64,
         message: impl Into<String>,
     ) -> Self {
-        Self::Corrupt { file: file.into(), section, offset, message: message.into() }
+        Self::Corrupt {
+            file: file.into(),
+            section,
+            offset,
+            message: message.into(),
+        }
     }
 
     /// The system's refusal of `operation` on `file`.
     pub fn io(operation: &'static str, file: impl Into<String>, source: io::Error) -> Self {
-        Self::Io { operation, file: file.into(), source }
+        Self::Io {
+            operation,
+            file: file.into(),
+            source,
+        }
     }
 }

@@ -44,11 +44,12 @@ mod vectors;
 mod writer;
 
 pub use codec::{
-    BATCH_VERSION, Batch, CodecError, Op, OpRef, PutMode, RowTerms, decode_batch,
-    encode_batch, set_commit_time, prepare, prepare_replayed,
+    BATCH_VERSION, Batch, CodecError, Op, OpRef, PutMode, RowTerms, decode_batch, encode_batch,
+    prepare, prepare_replayed, set_commit_time,
 };
 pub use deletes::{Death, DeathKind, DeathLog, DeleteSet};
 pub use error::{Refused, SegmentError};
+pub use format::{Bucket, Counts, ReadMode};
 pub use memtable::{Memtable, MemtableOptions};
 pub use prepared::{
     Prepared, TokenCounter, VectorFormat, VectorSpace, check_vector, prepare_vector,
@@ -57,11 +58,10 @@ pub use read::{
     Partition, Population, Postings, Run, ScopeEntry, Stored, TermStream, TimeOrder, Zone,
 };
 pub use record::{Record, RowFields, SourceClass, TIME_MAX_US, TIME_MIN_US};
-pub use format::{Bucket, Counts, ReadMode};
 pub use scope::{KeyRange, Scope, ScopeRanges, ScopeSelector};
 pub use segment::{Description, Finding, Scrub, SectionDescription, Segment};
 pub use vectors::{Vectors, dot, dot_many, widen};
 pub use writer::{
-    MergeInput, ROW_DROPPED, SegmentMeta, SegmentRef, SegmentSpec, Written, parse_segment_file_name,
-    segment_file_name, segment_temporary_name, write_segment,
+    MergeInput, ROW_DROPPED, SegmentMeta, SegmentRef, SegmentSpec, Written,
+    parse_segment_file_name, segment_file_name, segment_temporary_name, write_segment,
 };

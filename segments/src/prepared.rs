@@ -53,7 +53,11 @@ impl VectorSpace {
 /// [`Refused`] on `vector`: wrong dimension, NaN or infinite, or a norm below 1e-12.
 pub fn check_vector(space: &VectorSpace, vector: &[f32]) -> Result<Vec<f32>, Refused> {
     if vector.len() != space.dim as usize {
-        let message = format!("has {} components; this store takes {}", vector.len(), space.dim);
+        let message = format!(
+            "has {} components; this store takes {}",
+            vector.len(),
+            space.dim
+        );
         return Err(Refused::new("vector", message));
     }
     debug_assert!(vector.len() <= DIM_MAX);
@@ -61,15 +65,28 @@ pub fn check_vector(space: &VectorSpace, vector: &[f32]) -> Result<Vec<f32>, Ref
         return Err(Refused::new("vector", "holds NaN or infinity"));
     }
     // f64: squares of f32 neither overflow nor vanish.
-    let norm = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
+    let norm = vector
+        .iter()
+        .map(|x| f64::from(*x) * f64::from(*x))
+        .sum::<f64>()
+        .sqrt();
     if norm < NORM_MIN {
-        return Err(Refused::new("vector", "has no direction: its norm is below 1e-12"));
+        return Err(Refused::new(
+            "vector",
+            "has no direction: its norm is below 1e-12",
+        ));
     }
     if !space.normalised {
         return Ok(vector.to_vec());
     }
-    #[expect(clippy::cast_possible_truncation, reason = "a unit vector's component fits f32")]
-    Ok(vector.iter().map(|x| (f64::from(*x) / norm) as f32).collect())
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a unit vector's component fits f32"
+    )]
+    Ok(vector
+        .iter()
+        .map(|x| (f64::from(*x) / norm) as f32)
+        .collect())
 }
 
 /// Checks a caller's vector and encodes it as the space stores it.
@@ -83,7 +100,10 @@ pub fn prepare_vector(space: &VectorSpace, vector: &[f32]) -> Result<Vec<u8>, Re
         VectorFormat::F16 => {
             let halves: Vec<f16> = checked.iter().map(|x| f16::from_f32(*x)).collect();
             if !halves.iter().all(|x| x.is_finite()) {
-                return Err(Refused::new("vector", "holds a component beyond half precision"));
+                return Err(Refused::new(
+                    "vector",
+                    "holds a component beyond half precision",
+                ));
             }
             Ok(halves.iter().flat_map(|x| x.to_le_bytes()).collect())
         }

@@ -30,8 +30,13 @@ pub enum SourceClass {
 
 impl SourceClass {
     /// All classes, weakest first.
-    pub const ALL: [Self; 5] =
-        [Self::ModelSummary, Self::Web, Self::ProjectFile, Self::ToolOutput, Self::UserConfirmed];
+    pub const ALL: [Self; 5] = [
+        Self::ModelSummary,
+        Self::Web,
+        Self::ProjectFile,
+        Self::ToolOutput,
+        Self::UserConfirmed,
+    ];
 
     /// The column value: 0 is "none given", which fails every floor.
     pub fn to_column(class: Option<Self>) -> u8 {
@@ -93,7 +98,12 @@ pub struct Record {
 
 impl Record {
     /// A record with text and time, everything else absent.
-    pub fn new(scope: Scope, id: impl Into<String>, event_time_us: i64, text: impl Into<String>) -> Self {
+    pub fn new(
+        scope: Scope,
+        id: impl Into<String>,
+        event_time_us: i64,
+        text: impl Into<String>,
+    ) -> Self {
         Self {
             id: id.into(),
             scope,
@@ -118,13 +128,24 @@ impl Record {
     pub fn check(&self) -> Result<(), Refused> {
         check_id(&self.id)?;
         if !(TIME_MIN_US..TIME_MAX_US).contains(&self.event_time_us) {
-            return Err(Refused::new("ts", "lies outside the years 1 to 9999 (µs since the epoch)"));
+            return Err(Refused::new(
+                "ts",
+                "lies outside the years 1 to 9999 (µs since the epoch)",
+            ));
         }
         check_len("text", &self.text, limits::TEXT_BYTES_MAX)?;
-        check_opt("summary", self.summary.as_deref(), limits::SUMMARY_BYTES_MAX)?;
+        check_opt(
+            "summary",
+            self.summary.as_deref(),
+            limits::SUMMARY_BYTES_MAX,
+        )?;
         check_opt("speaker", self.speaker.as_deref(), limits::NAME_BYTES_MAX)?;
         check_opt("source", self.source.as_deref(), limits::NAME_BYTES_MAX)?;
-        check_opt("source_id", self.source_id.as_deref(), limits::NAME_BYTES_MAX)?;
+        check_opt(
+            "source_id",
+            self.source_id.as_deref(),
+            limits::NAME_BYTES_MAX,
+        )?;
         check_len("attributes", &self.attributes, limits::ATTRIBUTES_BYTES_MAX)?;
         check_tags(&self.tags)?;
         match self.importance {
@@ -152,7 +173,10 @@ pub(crate) fn check_id(id: &str) -> Result<(), Refused> {
 
 fn check_len(field: &'static str, value: &str, bytes_max: usize) -> Result<(), Refused> {
     if value.len() > bytes_max {
-        return Err(Refused::new(field, format!("is {} bytes long; at most {bytes_max}", value.len())));
+        return Err(Refused::new(
+            field,
+            format!("is {} bytes long; at most {bytes_max}", value.len()),
+        ));
     }
     Ok(())
 }
@@ -163,7 +187,10 @@ fn check_opt(field: &'static str, value: Option<&str>, bytes_max: usize) -> Resu
 
 fn check_tags(tags: &[String]) -> Result<(), Refused> {
     if tags.len() > limits::TAGS_MAX {
-        return Err(Refused::new("tags", format!("has {} entries; at most {}", tags.len(), limits::TAGS_MAX)));
+        return Err(Refused::new(
+            "tags",
+            format!("has {} entries; at most {}", tags.len(), limits::TAGS_MAX),
+        ));
     }
     for tag in tags {
         if tag.is_empty() {

@@ -27,7 +27,11 @@ impl Scope {
             return refuse("holds a NUL character".into());
         }
         if path.len() + 1 > SCOPE_BYTES_MAX {
-            return refuse(format!("is {} bytes long; at most {}", path.len(), SCOPE_BYTES_MAX - 1));
+            return refuse(format!(
+                "is {} bytes long; at most {}",
+                path.len(),
+                SCOPE_BYTES_MAX - 1
+            ));
         }
         let depth = path.split('/').count();
         if depth > SCOPE_DEPTH_MAX {
@@ -36,7 +40,10 @@ impl Scope {
         if path.split('/').any(str::is_empty) {
             return refuse("has an empty component (a leading, trailing or doubled /)".into());
         }
-        let mut key: Vec<u8> = path.bytes().map(|b| if b == b'/' { 0 } else { b }).collect();
+        let mut key: Vec<u8> = path
+            .bytes()
+            .map(|b| if b == b'/' { 0 } else { b })
+            .collect();
         key.push(0);
         Ok(Self { key: key.into() })
     }
@@ -44,7 +51,10 @@ impl Scope {
     /// Reads a key back, as found on disk. `None` where it is not a scope's key.
     pub fn from_key(key: &[u8]) -> Option<Self> {
         let (last, body) = key.split_last()?;
-        if *last != 0 || key.len() > SCOPE_BYTES_MAX || body.split(|b| *b == 0).any(<[u8]>::is_empty) {
+        if *last != 0
+            || key.len() > SCOPE_BYTES_MAX
+            || body.split(|b| *b == 0).any(<[u8]>::is_empty)
+        {
             return None;
         }
         if body.split(|b| *b == 0).count() > SCOPE_DEPTH_MAX {
@@ -62,7 +72,10 @@ impl Scope {
     /// The path with `/` between components.
     pub fn path(&self) -> String {
         let body = &self.key[..self.key.len() - 1];
-        let bytes = body.iter().map(|b| if *b == 0 { b'/' } else { *b }).collect();
+        let bytes = body
+            .iter()
+            .map(|b| if *b == 0 { b'/' } else { *b })
+            .collect();
         String::from_utf8(bytes).unwrap_or_default()
     }
 
@@ -70,7 +83,9 @@ impl Scope {
     pub fn parent(&self) -> Option<Self> {
         let body = &self.key[..self.key.len() - 1];
         let cut = body.iter().rposition(|b| *b == 0)?;
-        Some(Self { key: self.key[..=cut].into() })
+        Some(Self {
+            key: self.key[..=cut].into(),
+        })
     }
 }
 
@@ -112,7 +127,10 @@ impl ScopeSelector {
 
     fn ranges(&self, out: &mut Vec<KeyRange>) {
         match self {
-            Self::Root => out.push(KeyRange { from: Vec::new(), to: None }),
+            Self::Root => out.push(KeyRange {
+                from: Vec::new(),
+                to: None,
+            }),
             Self::Exact(scope) => out.push(KeyRange::exact(scope)),
             Self::Subtree(scope) => out.push(KeyRange::subtree(scope)),
             Self::SubtreeAndUp(scope) => {
@@ -141,7 +159,10 @@ impl KeyRange {
     pub fn exact(scope: &Scope) -> Self {
         let mut to = scope.key().to_vec();
         to.push(0);
-        Self { from: scope.key().to_vec(), to: Some(to) }
+        Self {
+            from: scope.key().to_vec(),
+            to: Some(to),
+        }
     }
 
     /// The scope and all below: its last 0x00 raised to 0x01 is the first key outside.
@@ -150,7 +171,10 @@ impl KeyRange {
         if let Some(last) = to.last_mut() {
             *last = 1;
         }
-        Self { from: scope.key().to_vec(), to: Some(to) }
+        Self {
+            from: scope.key().to_vec(),
+            to: Some(to),
+        }
     }
 
     /// True if `key` lies inside.
@@ -176,7 +200,10 @@ impl ScopeRanges {
             selector.ranges(&mut ranges);
         }
         if ranges.is_empty() {
-            return Err(Refused::new("scope", "is missing; name one, or / for every scope"));
+            return Err(Refused::new(
+                "scope",
+                "is missing; name one, or / for every scope",
+            ));
         }
         ranges.sort();
         let mut joined: Vec<KeyRange> = Vec::with_capacity(ranges.len());
@@ -216,7 +243,8 @@ mod tests {
 
     #[test]
     fn a_subtree_never_catches_a_longer_sibling() {
-        let ranges = ScopeRanges::new(&[ScopeSelector::parse("user/ana").expect("ok")]).expect("ok");
+        let ranges =
+            ScopeRanges::new(&[ScopeSelector::parse("user/ana").expect("ok")]).expect("ok");
         assert!(ranges.contains(scope("user/ana").key()));
         assert!(ranges.contains(scope("user/ana/x").key()));
         assert!(!ranges.contains(scope("user/ana-b").key()));
@@ -229,7 +257,12 @@ mod tests {
         assert!(exact.contains(scope("a/b").key()));
         assert!(!exact.contains(scope("a/b/c").key()));
         let up = ScopeRanges::new(&[ScopeSelector::parse("a/b/c+up").expect("ok")]).expect("ok");
-        for (path, inside) in [("a", true), ("a/b", true), ("a/b/c/d", true), ("a/x", false)] {
+        for (path, inside) in [
+            ("a", true),
+            ("a/b", true),
+            ("a/b/c/d", true),
+            ("a/x", false),
+        ] {
             assert_eq!(up.contains(scope(path).key()), inside, "{path}");
         }
     }
@@ -239,7 +272,13 @@ mod tests {
         let all = ["a", "a/b", "=a/c", "a"].map(|s| ScopeSelector::parse(s).expect("ok"));
         assert_eq!(ScopeRanges::new(&all).expect("ok").ranges().len(), 1);
         let root = ["/", "a"].map(|s| ScopeSelector::parse(s).expect("ok"));
-        assert_eq!(ScopeRanges::new(&root).expect("ok").ranges(), [KeyRange { from: vec![], to: None }]);
+        assert_eq!(
+            ScopeRanges::new(&root).expect("ok").ranges(),
+            [KeyRange {
+                from: vec![],
+                to: None
+            }]
+        );
         assert!(ScopeRanges::new(&[]).is_err());
     }
 

@@ -370,15 +370,13 @@ impl Request {
             Some(Fusion::Rrf {
                 sparse_weight,
                 dense_weight,
-            }) if !(sparse_weight >= 0.0
-                && dense_weight >= 0.0
-                && sparse_weight + dense_weight > 0.0)
-                || !(sparse_weight + dense_weight).is_finite() =>
-            {
-                return Err(Refused::new(
-                    "dense_weight",
-                    "needs finite weights of at least 0, not both 0",
-                ));
+            }) => {
+                let valid = |weight: f64| weight.is_finite() && weight >= 0.0;
+                let sum = sparse_weight + dense_weight;
+                if !valid(sparse_weight) || !valid(dense_weight) || !valid(sum) || sum == 0.0 {
+                    let message = "needs finite weights of at least 0, not both 0";
+                    return Err(Refused::new("dense_weight", message));
+                }
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ mod row_tags;
 mod writer;
 
 pub(crate) use reader::Tags;
-pub(crate) use writer::{TagsBytes, TagsWriter};
+pub(crate) use writer::TagsWriter;
 
 #[cfg(test)]
 #[expect(clippy::cast_possible_truncation, reason = "tests have few rows")]

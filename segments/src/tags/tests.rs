@@ -4,6 +4,7 @@ use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use roaring::RoaringBitmap;
 
+use super::writer::TagsBytes;
 use super::*;
 use crate::SegmentError;
 use crate::format::Section;

@@ -12,11 +12,15 @@ use crate::options::{Options, ReadMode, Setup};
 use crate::query::Fusion;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Widths of the bucket levels in units of the base: day, week, four weeks, twelve weeks,
 /// forty-eight weeks. Each is a multiple of the one before, so a bucket lies inside exactly one
 /// of the next level; above the last is all time.
 pub(crate) const LADDER: [u32; 5] = [1, 7, 28, 84, 336];
+
+/// Most analyzer buffers kept for the next batches: more writers than this are rare.
+const SCRATCHES_MAX: usize = 16;
 
 /// Name of the lock file.
 pub(crate) const LOCK_NAME: &str = "LOCK";
@@ -39,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) fusion: Fusion,
     pub(crate) memtable_bytes_max: u64,
     pub(crate) read_mode: ReadMode,
+    /// Buffers that are not in use; results do not depend on what is in them.
+    scratches: Mutex<Vec<Analyzed>>,
 }
 
 impl Shared {
@@ -72,7 +78,24 @@ impl Shared {
             },
             memtable_bytes_max: options.memtable_bytes_max,
             read_mode: options.read_mode,
+            scratches: Mutex::default(),
         })
+    }
+
+    /// Lends `work` an analyzer's buffers, whose stem cache is warm from earlier batches.
+    pub(crate) fn with_scratch<T>(&self, work: impl FnOnce(&mut Analyzed) -> T) -> T {
+        let pool = || {
+            self.scratches
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let mut scratch = pool().pop().unwrap_or_default();
+        let done = work(&mut scratch);
+        let mut pool = pool();
+        if pool.len() < SCRATCHES_MAX {
+            pool.push(scratch);
+        }
+        done
     }
 
     /// Checks and analyses a caller's record.

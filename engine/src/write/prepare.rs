@@ -39,12 +39,14 @@ impl ReadyBatch {
     /// Checks every operation and encodes the batch. Nothing is written where one is refused.
     pub(crate) fn new(shared: &Shared, batch: Batch) -> Result<Self, Error> {
         let mut new_ids = Vec::new();
-        let mut operations = Vec::with_capacity(batch.operations.len());
-        let mut scratch = Analyzed::new();
-        for (index, operation) in batch.operations.into_iter().enumerate() {
-            let ready = ready(shared, operation, &mut scratch, &mut new_ids);
-            operations.push(ready.map_err(|refused| Error::RefusedInBatch { index, refused })?);
-        }
+        let operations = shared.with_scratch(|scratch| -> Result<Vec<Ready>, Error> {
+            let mut ready_at = |(index, operation)| {
+                ready(shared, operation, scratch, &mut new_ids)
+                    .map_err(|refused| Error::RefusedInBatch { index, refused })
+            };
+            let operations = batch.operations.into_iter().enumerate();
+            operations.map(&mut ready_at).collect()
+        })?;
         let mut body = Vec::new();
         let ops: Vec<OpRef<'_>> = operations.iter().map(op).collect();
         encode_batch(&ops, 0, &mut body)?;
@@ -143,51 +145,46 @@ pub(crate) fn decode(shared: &Shared, body: &[u8]) -> Result<(i64, Vec<Ready>), 
         ))
     };
     let batch = decode_batch(body).map_err(|error| damaged(error.to_string()))?;
-    let mut scratch = Analyzed::new();
-    let mut back = |op| -> Result<Ready, Error> {
-        Ok(match op {
-            Op::Put {
-                mode,
-                record,
-                vector,
-            } => {
-                let mode = match mode {
-                    CodecMode::Upsert => PutMode::Upsert,
-                    CodecMode::Insert => PutMode::Insert,
-                };
-                let prepared = shared
-                    .prepare_replayed(*record, vector, &mut scratch)
-                    .map_err(|e| damaged(e.to_string()))?;
-                Ready::Put {
-                    prepared: Box::new(prepared),
-                    mode,
-                }
-            }
-            Op::Delete { scope, id } => Ready::Forget { scope, id },
-            Op::LinkTag {
-                scope,
-                parent,
-                child,
-            } => Ready::LinkTag(TagEdge {
-                scope,
-                parent,
-                child,
-            }),
-            Op::UnlinkTag {
-                scope,
-                parent,
-                child,
-            } => Ready::UnlinkTag(TagEdge {
-                scope,
-                parent,
-                child,
-            }),
-        })
-    };
-    let operations = batch
-        .ops
-        .into_iter()
-        .map(&mut back)
-        .collect::<Result<_, _>>()?;
+    let operations = shared.with_scratch(|scratch| -> Result<Vec<Ready>, Error> {
+        let back =
+            |op| ready_again(shared, op, scratch).map_err(|refused| damaged(refused.to_string()));
+        batch.ops.into_iter().map(back).collect()
+    })?;
     Ok((batch.commit_time_us, operations))
+}
+
+fn ready_again(shared: &Shared, op: Op, scratch: &mut Analyzed) -> Result<Ready, Refused> {
+    Ok(match op {
+        Op::Put {
+            mode,
+            record,
+            vector,
+        } => {
+            let mode = match mode {
+                CodecMode::Upsert => PutMode::Upsert,
+                CodecMode::Insert => PutMode::Insert,
+            };
+            let prepared = Box::new(shared.prepare_replayed(*record, vector, scratch)?);
+            Ready::Put { prepared, mode }
+        }
+        Op::Delete { scope, id } => Ready::Forget { scope, id },
+        Op::LinkTag {
+            scope,
+            parent,
+            child,
+        } => Ready::LinkTag(TagEdge {
+            scope,
+            parent,
+            child,
+        }),
+        Op::UnlinkTag {
+            scope,
+            parent,
+            child,
+        } => Ready::UnlinkTag(TagEdge {
+            scope,
+            parent,
+            child,
+        }),
+    })
 }

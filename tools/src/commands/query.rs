@@ -1,0 +1,186 @@
+//! `query`: how does a question from the command line become a request?
+
+use std::path::Path;
+
+use chronolith::manifest::Settings;
+use chronolith::{Mode, PackPolicy, Request, Response, ScopeSelector, SourceClass, TokenBudget};
+use serde_json::Value;
+
+use super::open_to_read;
+use crate::cli::{PackChoice, Query};
+use crate::failure::Failure;
+use crate::npy::Matrix;
+use crate::{files, hits, output, times};
+
+pub(crate) fn run(args: &Query) -> Result<(), Failure> {
+    refuse_what_is_not_there(args)?;
+    let settings = files::settings(&args.store)?;
+    let mut request = within(&args.scope)?
+        .k(args.k)
+        .mode(args.ranking.mode())
+        .recency(args.recency);
+    if let Some(text) = &args.text {
+        request = request.text(text.as_str());
+    }
+    request = add_vector(request, args, &settings)?;
+    request = add_filters(request, args)?;
+    if let Some(fusion) = args.ranking.fusion() {
+        request = request.fusion(fusion);
+    }
+    if let Some(now_us) = args.now {
+        request = request.now_us(now_us);
+    }
+    if let Some((before, after)) = args.context {
+        request = request.context(before, after);
+    }
+    if let Some(tokens) = args.budget_tokens {
+        let policy = match args.pack {
+            PackChoice::RankPrefix => PackPolicy::RankPrefix,
+            PackChoice::RankSkip => PackPolicy::RankSkip,
+            PackChoice::Density => PackPolicy::Density,
+        };
+        request = request.budget(TokenBudget {
+            tokens,
+            overhead_tokens: args.overhead,
+            policy,
+        });
+    }
+    request = request.distinct(args.distinct);
+    if args.ids_only {
+        request = request.ids_only();
+    }
+    if args.explain {
+        request = request.explain();
+    }
+    let response = open_to_read(&args.store)?.retrieve(&request)?;
+    match args.json {
+        true => output::print_json(&to_json(&response)),
+        false => hits::print(&response, args.explain),
+    }
+}
+
+/// Flags that later releases answer: a clear word instead of a wrong answer.
+fn refuse_what_is_not_there(args: &Query) -> Result<(), Failure> {
+    let not_yet = |flag: &str, why: &str| {
+        Err(Failure::Failed(format!(
+            "{flag} is not available yet: {why}"
+        )))
+    };
+    let past = "records carry validity once governance lands; --until bounds the event time";
+    match args {
+        Query { as_of: Some(_), .. } => not_yet("--as-of", past),
+        Query {
+            valid_at: Some(_), ..
+        } => not_yet("--valid-at", past),
+        Query {
+            known_at: Some(_), ..
+        } => not_yet("--known-at", past),
+        Query {
+            budget_ms: Some(_), ..
+        } => not_yet(
+            "--budget-ms",
+            "answers are exact and take the time they take",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// A request over the union of scopes; without one a usage error that explains.
+fn within(scopes: &[String]) -> Result<Request, Failure> {
+    let mut request: Option<Request> = None;
+    for text in scopes {
+        let selector = ScopeSelector::parse(text)
+            .map_err(|refused| Failure::Usage(format!("--scope {text:?}: {refused}")))?;
+        request = Some(match request {
+            Some(request) => request.and_within(selector),
+            None => Request::within(selector),
+        });
+    }
+    request.ok_or_else(|| {
+        Failure::Usage(
+            "name whose memory to search with --scope S (S and all below it; =S alone; S+up also its ancestors), or --scope / for every scope of the store"
+                .into(),
+        )
+    })
+}
+
+fn add_filters(mut request: Request, args: &Query) -> Result<Request, Failure> {
+    if let Some(since_us) = args.since {
+        request = request.since_us(since_us);
+    }
+    if let Some(until_us) = args.until {
+        request = request.until_us(until_us);
+    }
+    for tag in &args.tag {
+        request = match tag.contains('|') {
+            true => request.any_of(tag.split('|')),
+            false => request.tag(tag.as_str()),
+        };
+    }
+    if let Some(name) = &args.min_source {
+        request = request.min_source(source_class(name)?);
+    }
+    Ok(request)
+}
+
+/// A source class by its name.
+pub(crate) fn source_class(name: &str) -> Result<SourceClass, Failure> {
+    SourceClass::parse(name).ok_or_else(|| {
+        let names = SourceClass::ALL.map(SourceClass::name).join(", ");
+        Failure::Usage(format!(
+            "--min-source {name:?} is unknown; there are {names}"
+        ))
+    })
+}
+
+fn add_vector(request: Request, args: &Query, settings: &Settings) -> Result<Request, Failure> {
+    if let (Some(path), Some(row)) = (&args.vector, args.row) {
+        return Ok(request.vector(query_row(path, row, settings)?));
+    }
+    let wants = args.ranking.mode();
+    let text = args
+        .text
+        .as_deref()
+        .filter(|_| wants != Mode::Sparse && files::has_builtin(settings));
+    Ok(match text.and_then(files::embed) {
+        Some(vector) => request.vector(vector).vector_model(chronolith_embed::ID),
+        None => request,
+    })
+}
+
+fn query_row(path: &Path, row: u64, settings: &Settings) -> Result<Vec<f32>, Failure> {
+    let Some(space) = &settings.vector_space else {
+        return Err(Failure::Failed(
+            "the store keeps no vectors; ask in words".into(),
+        ));
+    };
+    let matrix = Matrix::open(path)?;
+    matrix.check_dim(space.dim)?;
+    matrix.row(row)
+}
+
+/// The response with every time as RFC 3339 beside its µs.
+pub(crate) fn to_json(response: &Response) -> Value {
+    let mut value = serde_json::to_value(response).unwrap_or_default();
+    add_times(&mut value);
+    value
+}
+
+fn add_times(value: &mut Value) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(add_times),
+        Value::Object(fields) => {
+            for (us_key, key) in [("ts_us", "ts"), ("now_us", "now")] {
+                if let Some(us) = fields.get(us_key).and_then(Value::as_i64) {
+                    fields.insert(key.to_owned(), times::show(us).into());
+                }
+            }
+            for (key, inner) in fields.iter_mut() {
+                if matches!(key.as_str(), "hits" | "before" | "after") {
+                    add_times(inner);
+                }
+            }
+        }
+        _ => {}
+    }
+}

@@ -39,7 +39,7 @@ pub(crate) fn parse_line(line: &[u8], default_scope: Option<&Scope>) -> Result<R
         )
     })?;
     let Fields(mut fields) = serde_json::from_str(text)
-        .map_err(|error| ("json", format!("is no JSON object: {error}")))?;
+        .map_err(|error| ("json", format!("is no JSON object: {}", reason(&error))))?;
     let scope = match take_text(&mut fields, "scope")? {
         Some(path) => Scope::parse(&path).map_err(|refused| (refused.field, refused.message))?,
         None => default_scope.cloned().ok_or_else(|| {
@@ -66,6 +66,13 @@ pub(crate) fn parse_line(line: &[u8], default_scope: Option<&Scope>) -> Result<R
         .check()
         .map_err(|refused| (refused.field, refused.message))?;
     Ok(record)
+}
+
+/// The parser's reason without its own line number, which is always 1.
+fn reason(error: &serde_json::Error) -> String {
+    error
+        .to_string()
+        .replace(" at line 1 column ", " at column ")
 }
 
 /// A JSON object whose keys are distinct: of two values of one key we would have to guess.

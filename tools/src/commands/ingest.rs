@@ -62,7 +62,9 @@ pub(crate) fn run(args: &Ingest) -> Result<(), Failure> {
     ingest.show_errors = !args.json;
     let read = ingest.read(input, &bar);
     bar.finish_and_clear();
-    let outcome = ingest.outcome;
+    let mut outcome = ingest.outcome;
+    // The engine refuses a batch's lines after those the parser refused.
+    outcome.errors.sort_by_key(|error| error.line);
     let closed = store.close().map_err(Failure::from);
     report(args, &outcome, watch.seconds())?;
     read.and(closed)?;

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::Path;
 
 use chronolith::{
-    Error, Mode, Options, ReadOnlyStore, Recency, Request, Response, ScopeSelector, Setup, Store,
-    VectorFormat,
+    Error, Maintenance, Mode, Options, ReadOnlyStore, Recency, Request, Response, ScopeSelector,
+    Setup, Store, VectorFormat,
 };
 use owo_colors::OwoColorize;
 use serde::Deserialize;
@@ -28,6 +28,14 @@ const QUESTIONS: &str = include_str!("../../data/quickstart_questions.json");
 const HITS_SHOWN: usize = 2;
 /// Hits that are asked for.
 const K: usize = 5;
+
+/// What writing the log came to.
+#[derive(Debug)]
+struct Written {
+    lines: usize,
+    seconds: f64,
+    anew: bool,
+}
 
 /// One question of the tour.
 #[derive(Debug, Deserialize)]
@@ -73,69 +81,115 @@ impl Mode2 {
 
 pub(crate) fn run(args: &Quickstart) -> Result<(), Failure> {
     let questions: Vec<Question> = serde_json::from_str(QUESTIONS)?;
-    let watch = Stopwatch::start();
-    let stored = write_log(&args.dir)?;
-    let seconds = watch.seconds();
+    let written = write_log(&args.dir)?;
     let store = super::open_to_read(&args.dir)?;
     let answers = questions
         .iter()
         .map(|question| Ok(store.retrieve(&request(question)?)?))
         .collect::<Result<Vec<Response>, Failure>>()?;
     match args.json {
-        true => print_json(args, stored, &questions, &answers),
-        false => print(args, &store, (stored, seconds), &questions, &answers),
+        true => print_json(args, &written, &questions, &answers),
+        false => print(args, &store, &written, &questions, &answers),
     }
 }
 
-/// Writes the log into a new store, or once more into an earlier quickstart's.
-fn write_log(dir: &Path) -> Result<u64, Failure> {
+/// Writes the log into a new store; an earlier quickstart's that is complete stays as it is.
+///
+/// The months are flushed one by one and nothing compacts them: as in a store that grew over
+/// half a year, each month lies in a partition of its own.
+fn write_log(dir: &Path) -> Result<Written, Failure> {
     let setup = Setup {
         vectors: Some(builtin_space(VectorFormat::F16)),
         ..Setup::default()
     };
-    let store = Store::open(dir, Options::create(setup)).map_err(|error| match error {
+    let options = Options {
+        maintenance: Maintenance::Manual,
+        ..Options::create(setup)
+    };
+    let watch = Stopwatch::start();
+    let store = Store::open(dir, options).map_err(|error| match error {
         Error::Manifest(_) => Failure::Failed(format!(
             "{} is neither new, nor empty, nor an earlier quickstart's ({error}); name another directory: chronolith quickstart DIR",
             dir.display()
         )),
         error => error.into(),
     })?;
-    refuse_foreign(&store, dir)?;
-    let settings = files::settings(dir)?;
-    let mut ingester = Ingester::new(&store, &settings, None, None);
-    ingester.read(LOG.as_bytes(), &progress::bar(LOG.len() as u64, "writing"))?;
-    let stored = ingester.outcome.stored;
-    if let Some(error) = ingester.outcome.errors.first() {
-        return Err(Failure::Failed(format!(
-            "the bundled log, line {}: {}",
-            error.line, error.message
-        )));
+    let ours = keys_of_log();
+    let complete = refuse_foreign(&store, dir, &ours)? == ours.len();
+    if !complete {
+        let settings = files::settings(dir)?;
+        let mut ingester = Ingester::new(&store, &settings, None, None);
+        for month in months() {
+            let bar = progress::bar(month.len() as u64, "writing");
+            ingester.read(month.as_bytes(), &bar)?;
+            bar.finish_and_clear();
+            store.flush()?;
+        }
+        if let Some(error) = ingester.outcome.errors.first() {
+            let message = &error.message;
+            return Err(Failure::Failed(format!("the bundled log: {message}")));
+        }
     }
     store.close()?;
-    Ok(stored)
+    Ok(Written {
+        lines: LOG.lines().count(),
+        seconds: watch.seconds(),
+        anew: !complete,
+    })
 }
 
-/// A store with records that are not the log's belongs to somebody: leave it alone.
-fn refuse_foreign(store: &Store, dir: &Path) -> Result<(), Failure> {
-    let ours: BTreeSet<(String, String)> = LOG
-        .lines()
+/// Scope and id of every record that the log ends with.
+fn keys_of_log() -> BTreeSet<(String, String)> {
+    LOG.lines()
         .filter_map(|line| interchange::parse_line(line.as_bytes(), None).ok())
         .map(|record| (record.scope.path(), record.id))
-        .collect();
-    let mut foreign = false;
+        .collect()
+}
+
+/// The log cut where a month ends; its lines ascend in time.
+fn months() -> Vec<String> {
+    let mut months: Vec<(String, String)> = Vec::new();
+    for line in LOG.lines() {
+        let month = interchange::parse_line(line.as_bytes(), None)
+            .map(|record| times::show(record.event_time_us)[..7].to_owned())
+            .unwrap_or_default();
+        if months.last().is_none_or(|(last, _)| *last != month) {
+            months.push((month, String::new()));
+        }
+        if let Some((_, lines)) = months.last_mut() {
+            lines.push_str(line);
+            lines.push('\n');
+        }
+    }
+    months.into_iter().map(|(_, lines)| lines).collect()
+}
+
+/// A store with records that are not the log's belongs to somebody: leave it alone. Gives how
+/// many of the log's it holds.
+fn refuse_foreign(
+    store: &Store,
+    dir: &Path,
+    ours: &BTreeSet<(String, String)>,
+) -> Result<usize, Failure> {
+    let (mut foreign, mut found) = (0, 0);
     store
         .snapshot()
         .for_each_record(&[ScopeSelector::Root], &mut |stored| {
-            foreign |= !ours.contains(&(stored.record.scope.path(), stored.record.id));
+            let key = (stored.record.scope.path(), stored.record.id);
+            *(if ours.contains(&key) {
+                &mut found
+            } else {
+                &mut foreign
+            }) += 1;
             Ok(())
         })?;
-    if foreign || !files::has_builtin(&files::settings(dir)?) {
+    if foreign > 0 || !files::has_builtin(&files::settings(dir)?) {
         return Err(Failure::Failed(format!(
             "{} holds a store of your own, which quickstart leaves alone; name another directory: chronolith quickstart DIR",
             dir.display()
         )));
     }
-    Ok(())
+    Ok(found)
 }
 
 fn request(question: &Question) -> Result<Request, Failure> {
@@ -175,7 +229,7 @@ fn request(question: &Question) -> Result<Request, Failure> {
 
 fn print_json(
     args: &Quickstart,
-    stored: u64,
+    written: &Written,
     questions: &[Question],
     answers: &[Response],
 ) -> Result<(), Failure> {
@@ -195,7 +249,7 @@ fn print_json(
         .collect();
     output::print_json(&json!({
         "store": args.dir.display().to_string(),
-        "stored": stored,
+        "stored": written.lines,
         "questions": shown,
     }))
 }
@@ -203,7 +257,7 @@ fn print_json(
 fn print(
     args: &Quickstart,
     store: &ReadOnlyStore,
-    (stored, seconds): (u64, f64),
+    written: &Written,
     questions: &[Question],
     answers: &[Response],
 ) -> Result<(), Failure> {
@@ -216,14 +270,20 @@ fn print(
         "Chronolith quickstart: half a year of an agent's memory".bold()
     )?;
     writeln!(out)?;
+    let lines = written.lines;
+    match written.anew {
+        true => writeln!(
+            out,
+            "  wrote     {lines} records into {dir} in {:.2} s, month by month, synced",
+            written.seconds
+        )?,
+        false => writeln!(out, "  found     an earlier run's {lines} records in {dir}")?,
+    }
     writeln!(
         out,
-        "  wrote     {stored} records into {dir} in {seconds:.2} s, each batch synced"
-    )?;
-    writeln!(
-        out,
-        "  reopened  {} records, {} scopes, {} segments, {} to {}",
+        "  reopened  {} records ({} had been corrected) of {} scopes in {} segments\n  times     {} to {}",
         stats.records,
+        lines as u64 - stats.records,
         stats.scopes,
         stats.segments,
         stats

@@ -1,1 +1,6 @@
-//! placeholder
+//! Suites that need more than one room of the workspace, and what they share.
+
+pub mod data;
+pub mod generate;
+pub mod kills;
+pub mod model;

@@ -46,6 +46,7 @@
 //!
 //! What this crate does not do: no network, no async runtime, no embedding model.
 
+mod catalog;
 mod error;
 mod maintain;
 pub mod manifest;

@@ -67,6 +67,8 @@ pub(crate) fn recover(options: &Options, dir: &Path) -> Result<Opened, Error> {
     }
     let mut recovered = Log::recover(&shared.env, &shared.wal_dir(), &log_options)?;
 
+    // Edges that are replayed below are in the log alone until a flush settles them.
+    let settled_graph = Arc::clone(&version.tag_graph);
     let mut replay = Replay::new(&shared, version, manifest.flushed_seq);
     replay.run(&shared, &recovered)?;
     let mut report = report_of(&recovered, loaded.damaged_copy, &replay);
@@ -85,7 +87,7 @@ pub(crate) fn recover(options: &Options, dir: &Path) -> Result<Opened, Error> {
         commit_time_us,
         ..
     } = replay;
-    let publisher = Publisher::new(manifest, free, Arc::clone(&current.version().tag_graph));
+    let publisher = Publisher::new(manifest, free, settled_graph);
     Ok(Opened {
         shared,
         current,
@@ -191,6 +193,7 @@ pub(crate) fn open_version(shared: &Shared, manifest: &Manifest) -> Result<Versi
         segments,
         memtables: Vec::new(),
         tag_graph,
+        tag_graph_before: None,
     })
 }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use chronolith_segments::{Partition, Scope, ScopeRanges, ScopeSelector, SourceClass, widen};
 
+use crate::catalog::Locator;
 use crate::error::Error;
-use crate::query::{Asked, Request, Response, run};
+use crate::query::{Asked, PartitionName, Request, Response, Source, run};
 use crate::settings::Shared;
 use crate::version::Version;
 
@@ -48,7 +49,7 @@ impl Snapshot {
             analyzer: &self.shared.analyzer,
             space: self.shared.space.as_ref(),
             fusion: self.shared.fusion,
-            tag_graph: &self.version.tag_graph,
+            tag_graph: self.version.tag_graph_at(self.seq),
             clock: &*self.shared.env.clock,
         };
         run(&asked, request)
@@ -59,7 +60,24 @@ impl Snapshot {
     /// # Errors
     /// Damage in a partition.
     pub fn get(&self, scope: &Scope, id: &str) -> Result<Option<StoredRecord>, Error> {
-        for source in self.version.sources(self.seq).iter().rev() {
+        self.get_near(scope, id, None)
+    }
+
+    /// As [`Snapshot::get`], looking at the hinted segment before the others. The hint is
+    /// verified against the row: a wrong one costs time and changes nothing.
+    pub(crate) fn get_near(
+        &self,
+        scope: &Scope,
+        id: &str,
+        hint: Option<Locator>,
+    ) -> Result<Option<StoredRecord>, Error> {
+        let sources = self.version.sources(self.seq);
+        let hinted = hint.map(|locator| PartitionName::Segment(locator.file_number));
+        let (near, far): (Vec<&Source>, Vec<&Source>) = sources
+            .iter()
+            .rev()
+            .partition(|source| Some(&source.name) == hinted.as_ref());
+        for source in near.into_iter().chain(far) {
             if let Some(row) = source.partition.find(scope.key(), id, self.seq)?
                 && !source.dead.contains(row)
             {

@@ -65,6 +65,8 @@ pub struct Stats {
     pub segment_bytes: u64,
     /// Bytes of the catalog.
     pub catalog_bytes: u64,
+    /// What the catalog is doing; `None` where there is none.
+    pub catalog: Option<String>,
     /// Rows that are replaced or forgotten and still on disk or in memory.
     pub dead_rows: u64,
     /// Oldest event time, µs.

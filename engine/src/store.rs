@@ -9,6 +9,7 @@ use chronolith_segments::Scope;
 use chronolith_vfs::VfsLock;
 use chronolith_wal::Durability;
 
+use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::maintain::{Compacted, Publisher, Signal, Worker, compact_once, flush_oldest};
 use crate::manifest::{self, Manifest};
@@ -52,6 +53,8 @@ pub(crate) struct Core {
     flushing: Mutex<()>,
     /// One compaction at a time.
     compacting: Mutex<()>,
+    /// `None` where nobody follows: manual maintenance, or files that are not the system's.
+    catalog: Option<Catalog>,
     writes_delayed: AtomicU64,
     writes_refused: AtomicU64,
 }
@@ -79,6 +82,8 @@ impl Store {
             report,
         } = recover(&options, dir)?;
         let signal = Arc::new(Signal::default());
+        let follows = options.maintenance == Maintenance::Background && options.env.vfs.is_real();
+        let catalog = follows.then(|| Catalog::new(&options.env, dir, shared.store_id));
         let core = Arc::new(Core {
             shared: Arc::new(shared),
             current,
@@ -87,6 +92,7 @@ impl Store {
             signal: Arc::clone(&signal),
             flushing: Mutex::new(()),
             compacting: Mutex::new(()),
+            catalog,
             writes_delayed: AtomicU64::new(0),
             writes_refused: AtomicU64::new(0),
         });
@@ -150,14 +156,17 @@ impl Store {
         let ready = ReadyBatch::new(&core.shared, batch)?;
         self.check_lock()?;
         self.wait_for_room()?;
-        let sealed_before = core.current.version().memtables.len();
+        let active_before = core.current.version().active().number;
         let committed = core
             .pipeline
             .commit(&core.shared, &core.current, ready, durability)?;
-        if core.current.version().memtables.len() != sealed_before {
+        // By number, not by count: a flush may have taken one away meanwhile.
+        if core.current.version().active().number != active_before {
             match self.inner.worker {
                 Some(_) => core.signal.notify(),
-                None => self.flush_sealed()?,
+                // The batch is in: a flush that fails is no error of this write. The next
+                // ones try again, and say so when they run out of room.
+                None => core.signal.note(self.flush_sealed()),
             }
         }
         Ok(committed)
@@ -196,7 +205,12 @@ impl Store {
     /// # Errors
     /// Damage in a partition.
     pub fn get(&self, scope: &Scope, id: &str) -> Result<Option<StoredRecord>, Error> {
-        self.snapshot().get(scope, id)
+        let hint = self
+            .core()
+            .catalog
+            .as_ref()
+            .and_then(|catalog| catalog.locate(scope, id));
+        self.snapshot().get_near(scope, id, hint)
     }
 
     /// Makes everything committed so far durable, at `Synced`.
@@ -285,6 +299,10 @@ impl Store {
         let manifest = core.manifest();
         stats.flushed_seq = manifest.flushed_seq;
         stats.generation = manifest.generation;
+        if let Some(catalog) = &core.catalog {
+            stats.catalog = Some(catalog.describe());
+            stats.catalog_bytes = catalog.bytes();
+        }
         Ok(stats)
     }
 
@@ -302,6 +320,9 @@ impl Store {
             worker.stop();
         }
         core.pipeline.log().seal()?;
+        if let Some(catalog) = &core.catalog {
+            catalog.close();
+        }
         Ok(())
     }
 
@@ -370,13 +391,7 @@ impl Core {
             .compacting
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        self.pipeline.check().or_else(|error| {
-            if matches!(error, Error::Closed) {
-                Ok(())
-            } else {
-                Err(error)
-            }
-        })?;
+        self.pipeline.check_failed()?;
         compact_once(
             &self.shared,
             &self.current,
@@ -384,6 +399,16 @@ impl Core {
             &self.publisher,
             force,
         )
+    }
+
+    /// Lets the catalog take in what was published. It never fails a caller.
+    fn follow_catalog(&self) {
+        let Some(catalog) = &self.catalog else { return };
+        let manifest = self.manifest();
+        let segments = &self.current.version().segments;
+        catalog.follow(segments, manifest.generation, manifest.flushed_seq, &|| {
+            self.signal.is_stopped()
+        });
     }
 
     fn would_compact(
@@ -407,13 +432,10 @@ impl Core {
     /// Seals the active memtable if anything happened since the last flush, and flushes all.
     fn flush_all(&self) -> Result<(), Error> {
         {
+            // The publisher's lock comes before this one: not to be taken here.
             let mut applier = self.pipeline.lock_applier()?;
-            let version = self.current.version();
-            let settled = version
-                .sealed()
-                .last()
-                .map_or(self.manifest().flushed_seq, |live| live.last_seq());
-            if version.active().last_seq() > settled {
+            self.pipeline.check_failed()?;
+            if !self.current.version().active().is_untouched() {
                 applier.seal(&self.shared, &self.current);
             }
         }
@@ -427,8 +449,9 @@ impl Drop for Inner {
         if let Some(worker) = &self.worker {
             worker.stop();
         }
-        // A handle that was closed, or refuses writes, has nothing to seal.
-        if self.core.pipeline.check().is_ok() {
+        // A handle that was closed, or refuses writes, has nothing to seal; a forked child or
+        // one whose directory was replaced must not touch what is there.
+        if self.core.pipeline.check().is_ok() && self.lock.is_valid() {
             self.core.pipeline.close();
             let _ = self.core.pipeline.log().seal();
         }
@@ -453,7 +476,14 @@ fn start_workers(
     let compactor = spawn("chronolith-compact", |core| {
         Ok(core.compact_once(false)?.is_some())
     })?;
-    Ok(Worker::new(signal, vec![flusher, compactor]))
+    let mut joiners = vec![flusher, compactor];
+    if core.catalog.is_some() {
+        joiners.push(spawn("chronolith-catalog", |core| {
+            core.follow_catalog();
+            Ok(false)
+        })?);
+    }
+    Ok(Worker::new(signal, joiners))
 }
 
 fn take_lock(options: &Options, dir: &Path) -> Result<Box<dyn VfsLock>, Error> {

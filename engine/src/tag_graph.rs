@@ -89,6 +89,15 @@ impl TagGraph {
         self.edges.remove(edge);
     }
 
+    /// Makes the edge be there, or not.
+    pub(crate) fn set(&mut self, edge: &TagEdge, is_there: bool) {
+        if is_there {
+            self.insert(edge.clone());
+        } else {
+            self.remove(edge);
+        }
+    }
+
     /// What `tag` stands for: itself everywhere, and more inside each scope that has edges.
     pub(crate) fn closures(&self, tag: &str) -> Vec<Closure> {
         let mut closures = vec![Closure {

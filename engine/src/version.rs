@@ -31,6 +31,8 @@ pub(crate) struct LiveMemtable {
     pub(crate) number: u64,
     /// Last seq applied while this was the active memtable, rows or not.
     pub(crate) last_seq: AtomicU64,
+    /// Last seq applied before it began.
+    pub(crate) base_seq: u64,
     /// The tag graph as of its last seq, set when it is sealed.
     pub(crate) sealed_graph: OnceLock<Arc<TagGraph>>,
 }
@@ -42,6 +44,7 @@ impl LiveMemtable {
             deaths: DeathLog::default(),
             number,
             last_seq: AtomicU64::new(last_seq),
+            base_seq: last_seq,
             sealed_graph: OnceLock::new(),
         }
     }
@@ -58,6 +61,11 @@ impl LiveMemtable {
     pub(crate) fn last_seq(&self) -> u64 {
         self.last_seq.load(Ordering::Acquire)
     }
+
+    /// True if nothing was applied to it: neither rows nor deaths nor tag edges.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.last_seq() == self.base_seq
+    }
 }
 
 /// Everything that counts. The last memtable is the active one; the others are sealed, oldest
@@ -67,9 +75,20 @@ pub(crate) struct Version {
     pub(crate) segments: Vec<Arc<LiveSegment>>,
     pub(crate) memtables: Vec<Arc<LiveMemtable>>,
     pub(crate) tag_graph: Arc<TagGraph>,
+    /// The graph before the last batch that changed it, and that batch's last seq: a reader
+    /// may take this version before the batch is visible.
+    pub(crate) tag_graph_before: Option<(u64, Arc<TagGraph>)>,
 }
 
 impl Version {
+    /// The tag graph as of `at_seq`, which this version was current at.
+    pub(crate) fn tag_graph_at(&self, at_seq: u64) -> &TagGraph {
+        match &self.tag_graph_before {
+            Some((changed_seq, before)) if at_seq < *changed_seq => before,
+            _ => &self.tag_graph,
+        }
+    }
+
     /// Partitions with their dead rows at `at_seq`: segments by number, then memtables.
     pub(crate) fn sources(&self, at_seq: u64) -> Vec<Source> {
         let segments = self.segments.iter().map(|live| Source {

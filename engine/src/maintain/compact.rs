@@ -9,7 +9,9 @@ use chronolith_compaction::{Bucket, Candidate, Pick, pick};
 use chronolith_segments::{Death, DeathLog, DeleteSet, MergeInput, Partition};
 use roaring::RoaringBitmap;
 
-use super::flush::{Fresh, carry_over, entry_of, fail_if_unknown, lock, write_fresh};
+use super::flush::{
+    Fresh, carry_over, discard, entry_of, fail_if_unknown, is_unknown, lock, write_fresh,
+};
 use super::publish::Publisher;
 use crate::error::Error;
 use crate::settings::Shared;
@@ -150,13 +152,24 @@ fn land(
         .as_ref()
         .map(|fresh| carried(fresh, inputs, manifest.flushed_seq))
         .unwrap_or_default();
-    let deletes = publisher.write_deletes(shared, &settled)?;
-    manifest
-        .segments
-        .extend(fresh.as_ref().map(|fresh| entry_of(fresh, deletes)));
-    publisher
-        .publish(shared, manifest)
-        .inspect_err(|error| fail_if_unknown(pipeline, error))?;
+    let published = publisher
+        .write_deletes(shared, &settled)
+        .and_then(|deletes| {
+            manifest
+                .segments
+                .extend(fresh.as_ref().map(|fresh| entry_of(fresh, deletes)));
+            publisher.publish(shared, manifest).map(|()| deletes)
+        });
+    let deletes = match published {
+        Ok(deletes) => deletes,
+        Err(error) => {
+            fail_if_unknown(pipeline, &error);
+            if !is_unknown(&error) {
+                discard(shared, &fresh);
+            }
+            return Err(error);
+        }
+    };
 
     let rows = |entry: &crate::manifest::SegmentEntry| u64::from(entry.rows);
     let compacted = Compacted {
@@ -170,7 +183,7 @@ fn land(
         bytes_after: fresh.as_ref().map_or(0, |fresh| fresh.meta.file.bytes),
         reason: pick.reason.to_string(),
     };
-    let applier = pipeline.lock_applier()?;
+    let applier = pipeline.lock_to_swap();
     let mut version: Version = (*current.version()).clone();
     version
         .segments

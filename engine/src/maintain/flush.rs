@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use chronolith_compaction::{Bucket, RowAge, choose_buckets};
 use chronolith_segments::{
     Bucket as TimeBucket, Death, DeathLog, DeleteSet, MergeInput, Partition, Segment, SegmentError,
-    SegmentMeta, SegmentRef, SegmentSpec, write_segment,
+    SegmentMeta, SegmentRef, SegmentSpec, segment_file_name, write_segment,
 };
 use roaring::RoaringBitmap;
 
@@ -45,6 +45,8 @@ pub(crate) fn flush_oldest(
     let Some(sealed) = version.sealed().first().map(Arc::clone) else {
         return Ok(false);
     };
+    // After a failed or half-applied batch memory is no longer what the log says.
+    pipeline.check_failed()?;
     let flushed_seq = sealed.last_seq();
     // What the manifest will call flushed must be proven durable in the log first.
     pipeline
@@ -52,10 +54,39 @@ pub(crate) fn flush_oldest(
         .sync_upto(flushed_seq)
         .inspect_err(|error| pipeline.fail(&error.to_string()))?;
 
-    let fresh = write_buckets(shared, publisher, &sealed, flushed_seq)?;
-    let mut publisher = lock(publisher);
+    let mut fresh = Vec::new();
+    let mut publisher = match write_buckets(shared, publisher, &sealed, flushed_seq, &mut fresh) {
+        Ok(()) => lock(publisher),
+        Err(error) => {
+            discard(shared, &fresh);
+            return Err(error);
+        }
+    };
+    let floor_before = publisher.manifest().floor_file;
+    if let Err(error) = publish_flush(shared, current, pipeline, &mut publisher, &sealed, &fresh) {
+        fail_if_unknown(pipeline, &error);
+        if !is_unknown(&error) {
+            discard(shared, &fresh);
+        }
+        return Err(error);
+    }
+    swap_in(current, pipeline, &sealed, fresh);
+    drop(publisher);
+    // One publish longer than needed: the catalog may still want to catch up from them.
+    pipeline.log().remove_below(floor_before)?;
+    Ok(true)
+}
+
+fn publish_flush(
+    shared: &Shared,
+    current: &Current,
+    pipeline: &Pipeline,
+    publisher: &mut Publisher,
+    sealed: &LiveMemtable,
+    fresh: &[Fresh],
+) -> Result<(), Error> {
+    let flushed_seq = sealed.last_seq();
     let mut manifest = publisher.successor();
-    let floor_before = manifest.floor_file;
     manifest.flushed_seq = flushed_seq;
     manifest.epoch = pipeline.log().epoch();
     manifest.floor_file = pipeline.log().floor_for(flushed_seq);
@@ -63,19 +94,31 @@ pub(crate) fn flush_oldest(
         .segments
         .extend(fresh.iter().map(|fresh| entry_of(fresh, None)));
     publisher.settle_deaths(shared, &mut manifest, &current.version().segments)?;
-    publisher.settle_tags(shared, &mut manifest, &sealed.tag_graph())?;
-    publisher
-        .publish(shared, manifest)
-        .inspect_err(|error| fail_if_unknown(pipeline, error))?;
-    swap_in(current, pipeline, &sealed, fresh)?;
-    drop(publisher);
-    // One publish longer than needed: the catalog may still want to catch up from them.
-    pipeline.log().remove_below(floor_before)?;
-    Ok(true)
+    let graph = sealed.tag_graph();
+    publisher.settle_tags(shared, &mut manifest, &graph)?;
+    publisher.publish(shared, manifest)?;
+    publisher.tags_published(graph);
+    Ok(())
+}
+
+/// Unlinks segments that no manifest will name: the next try writes new ones, and a full disk
+/// must not fill up further. What stays is swept by the next open.
+pub(crate) fn discard<'a>(shared: &Shared, fresh: impl IntoIterator<Item = &'a Fresh>) {
+    for fresh in fresh {
+        let name = segment_file_name(fresh.meta.file.file_number);
+        let _ = shared
+            .env
+            .vfs
+            .remove_file(&shared.segments_dir().join(name));
+    }
+}
+
+pub(crate) fn is_unknown(error: &Error) -> bool {
+    matches!(error, Error::Publish(publish) if publish.is_outcome_unknown())
 }
 
 pub(crate) fn fail_if_unknown(pipeline: &Pipeline, error: &Error) {
-    if matches!(error, Error::Publish(publish) if publish.is_outcome_unknown()) {
+    if is_unknown(error) {
         pipeline.fail(&error.to_string());
     }
 }
@@ -85,7 +128,8 @@ fn write_buckets(
     publisher: &Mutex<Publisher>,
     sealed: &LiveMemtable,
     flushed_seq: u64,
-) -> Result<Vec<Fresh>, Error> {
+    fresh: &mut Vec<Fresh>,
+) -> Result<(), Error> {
     let table = &sealed.table;
     let dead = sealed.deaths.dead_at(flushed_seq);
     let mut rows = Vec::new();
@@ -101,7 +145,6 @@ fn write_buckets(
         shared.settings.bucket_base_us,
         shared.settings.bucket_ladder.as_slice(),
     );
-    let mut fresh = Vec::new();
     for (bucket, rows) in choose_buckets(&rows, ladder.0, ladder.1) {
         let keep: RoaringBitmap = rows.into_iter().collect();
         let input = MergeInput {
@@ -116,7 +159,7 @@ fn write_buckets(
             &[input],
         )?);
     }
-    Ok(fresh)
+    Ok(())
 }
 
 /// Writes one segment under a new number and opens it.
@@ -206,13 +249,9 @@ pub(crate) fn carry_over(remap: &[u32], deaths: Vec<Death>) -> impl Iterator<Ite
 }
 
 /// Puts the fresh segments in the memtable's place, with the deaths that arrived meanwhile.
-fn swap_in(
-    current: &Current,
-    pipeline: &Pipeline,
-    sealed: &LiveMemtable,
-    fresh: Vec<Fresh>,
-) -> Result<(), Error> {
-    let applier = pipeline.lock_applier()?;
+fn swap_in(current: &Current, pipeline: &Pipeline, sealed: &LiveMemtable, fresh: Vec<Fresh>) {
+    // What is published must be swapped in: flushed again, its rows would be there twice.
+    let applier = pipeline.lock_to_swap();
     let mut version: Version = (*current.version()).clone();
     version
         .memtables
@@ -235,5 +274,4 @@ fn swap_in(
         .sort_unstable_by_key(|live| live.entry.file_number);
     current.replace(version);
     drop(applier);
-    Ok(())
 }

@@ -120,7 +120,8 @@ impl Publisher {
         Ok(())
     }
 
-    /// Writes the tag graph into `manifest` where it changed.
+    /// Writes the tag graph into `manifest` where it is not the published one.
+    /// [`Publisher::tags_published`] tells that the publish went well.
     pub(crate) fn settle_tags(
         &mut self,
         shared: &Shared,
@@ -148,8 +149,13 @@ impl Publisher {
             );
             manifest.tag_graph = Some(written.map_err(Error::SideFile)?);
         }
-        self.tag_graph = Arc::clone(graph);
         Ok(())
+    }
+
+    /// Notes the graph of the manifest that was just published. Not before: a publish that
+    /// fails is tried again from the manifest before it, which names the old graph.
+    pub(crate) fn tags_published(&mut self, graph: Arc<TagGraph>) {
+        self.tag_graph = graph;
     }
 
     /// Publishes `manifest` and unlinks what it no longer names.

@@ -41,6 +41,11 @@ impl Signal {
         self.changed.notify_all();
     }
 
+    /// True once the workers are told to end: long work should stop where it stands.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.lock().stop
+    }
+
     /// Waits until `done` holds or the time is over; false = the time is over.
     pub(crate) fn wait_until(&self, timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
         let state = self.lock();
@@ -51,6 +56,11 @@ impl Signal {
     /// The last failure of a worker, if it has not worked since.
     pub(crate) fn last_error(&self) -> Option<String> {
         self.lock().last_error.clone()
+    }
+
+    /// Notes the outcome of work that a caller did in a worker's place.
+    pub(crate) fn note(&self, outcome: Result<(), Error>) {
+        self.lock().last_error = outcome.err().map(|error| error.to_string());
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -10,6 +10,7 @@ use chronolith_segments::{
 use super::prepare::Ready;
 use crate::error::Error;
 use crate::settings::Shared;
+use crate::tag_graph::TagGraph;
 use crate::version::{Current, LiveMemtable, Version};
 
 /// The only one who changes memtables and death logs; lives behind the apply lock.
@@ -50,8 +51,10 @@ impl Applier {
         first_seq: u64,
         commit_time_us: i64,
     ) -> Result<u64, Error> {
-        let mut version = current.version();
+        let version = current.version();
+        let mut graph: Option<TagGraph> = None;
         let mut removed = 0;
+        let mut last_seq = first_seq;
         for (seq, operation) in (first_seq..).zip(operations) {
             match operation {
                 Ready::Put { prepared, .. } => {
@@ -71,20 +74,22 @@ impl Applier {
                     removed += kill(&version, scope, id, seq, DeathKind::Deleted, commit_time_us)?;
                 }
                 Ready::LinkTag(edge) => {
-                    // A cycle with an edge that was pending at its check is dropped, at replay too.
-                    if version.tag_graph.check(edge).is_ok() {
-                        let mut graph = (*version.tag_graph).clone();
+                    let graph = graph.get_or_insert_with(|| (*version.tag_graph).clone());
+                    // Checked at its commit; a log of another hand must not make a cycle.
+                    if graph.check(edge).is_ok() {
                         graph.insert(edge.clone());
-                        version = replace_graph(current, &version, graph);
                     }
                 }
-                Ready::UnlinkTag(edge) => {
-                    let mut graph = (*version.tag_graph).clone();
-                    graph.remove(edge);
-                    version = replace_graph(current, &version, graph);
-                }
+                Ready::UnlinkTag(edge) => graph
+                    .get_or_insert_with(|| (*version.tag_graph).clone())
+                    .remove(edge),
             }
-            version.active().last_seq.store(seq, Ordering::Release);
+            last_seq = seq;
+        }
+        // Only whole batches count: a flush never ends inside one.
+        version.active().last_seq.store(last_seq, Ordering::Release);
+        if let Some(graph) = graph {
+            replace_graph(current, &version, graph, last_seq);
         }
         if version.active().table.is_full() {
             self.seal(shared, current);
@@ -106,16 +111,12 @@ impl Applier {
     }
 }
 
-fn replace_graph(
-    current: &Current,
-    version: &Version,
-    graph: crate::tag_graph::TagGraph,
-) -> Arc<Version> {
+fn replace_graph(current: &Current, version: &Version, graph: TagGraph, last_seq: u64) {
     current.replace(Version {
         tag_graph: Arc::new(graph),
+        tag_graph_before: Some((last_seq, Arc::clone(&version.tag_graph))),
         ..version.clone()
     });
-    current.version()
 }
 
 /// Ends the current row of (scope, id), if there is one.

@@ -5,7 +5,7 @@
 //! front that may be shown, so visibility is in seq order and one STATUS write serves a group.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use chronolith_segments::set_commit_time;
 use chronolith_wal::{Durability, Log};
@@ -16,6 +16,7 @@ use super::batch::{Committed, PutMode};
 use super::prepare::{Ready, ReadyBatch};
 use crate::error::Error;
 use crate::settings::Shared;
+use crate::tag_graph::TagEdge;
 use crate::version::Current;
 
 /// A batch that is in the log and not yet visible.
@@ -40,6 +41,8 @@ struct Queue {
     pending: VecDeque<Pending>,
     /// Ids touched by batches that are not visible yet, for insert-only checks.
     ids: HashMap<Vec<u8>, PendingId>,
+    /// Tag edges that batches not visible yet link (true) or unlink, by last seq.
+    edges: Vec<(u64, TagEdge, bool)>,
     /// Records removed by visible batches whose writer has not asked yet, by last seq.
     removed: HashMap<u64, u64>,
     /// Known-time clock: max(last, now).
@@ -85,8 +88,23 @@ impl Pipeline {
         })
     }
 
+    /// The apply lock for replacing partitions by equal ones, which needs no whole batch.
+    pub(crate) fn lock_to_swap(&self) -> MutexGuard<'_, Applier> {
+        self.applier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Writes a batch and waits for its durability and visibility.
     pub(crate) fn commit(
+        &self,
+        shared: &Shared,
+        current: &Current,
+        batch: ReadyBatch,
+        durability: Durability,
+    ) -> Result<Committed, Error> {
+        self.guarded(|| self.commit_guarded(shared, current, batch, durability))
+    }
+
+    fn commit_guarded(
         &self,
         shared: &Shared,
         current: &Current,
@@ -106,7 +124,11 @@ impl Pipeline {
                 cause,
             });
         }
-        self.apply_ready(shared, current)?;
+        // The batch is in the log: from here on its outcome is visible or unknown, never an
+        // error that says it is not there.
+        if let Err(error) = self.apply_ready(shared, current) {
+            self.fail(&error.to_string());
+        }
         let removed = self.wait_visible(current, first_seq, last_seq)?;
         Ok(Committed {
             first_seq,
@@ -132,12 +154,7 @@ impl Pipeline {
         let mut queue = self.lock_queue();
         queue.check()?;
         let touched = queue.check_inserts(current, &operations)?;
-        for operation in &operations {
-            if let Ready::LinkTag(edge) = operation {
-                // Pending links are few; the check is repeated against them when applied.
-                current.version().tag_graph.check(edge)?;
-            }
-        }
+        queue.check_edges(current, &operations)?;
         let commit_time_us = queue.commit_time_us.max(shared.env.clock.now_us());
         set_commit_time(&mut body, commit_time_us);
         let ops = u32::try_from(operations.len()).unwrap_or(u32::MAX);
@@ -146,6 +163,8 @@ impl Pipeline {
             Err(error) => {
                 if error.is_final() {
                     queue.failed.get_or_insert(error.to_string());
+                    // A Buffered batch may wait behind one that nobody will show any more.
+                    self.applied.notify_all();
                 }
                 return Err(error.into());
             }
@@ -154,6 +173,11 @@ impl Pipeline {
         let (first_seq, last_seq) = (appended.first_seq, appended.last_seq);
         for (key, exists) in touched {
             queue.ids.insert(key, PendingId { last_seq, exists });
+        }
+        for operation in &operations {
+            if let Some((edge, is_link)) = edge_of(operation) {
+                queue.edges.push((last_seq, edge.clone(), is_link));
+            }
         }
         queue.pending.push_back(Pending {
             first_seq,
@@ -168,42 +192,58 @@ impl Pipeline {
     /// Applies every batch in front that is as durable as its writer asked.
     fn apply_ready(&self, shared: &Shared, current: &Current) -> Result<(), Error> {
         let mut applier = self.lock_applier()?;
-        let mut shown = None;
-        while let Some(pending) = self.take_ready() {
-            let removed = self.apply_one(&mut applier, shared, current, &pending)?;
-            current.show_upto(pending.last_seq);
-            let mut queue = self.lock_queue();
-            queue.ids.retain(|_, id| id.last_seq > pending.last_seq);
-            queue.removed.insert(pending.last_seq, removed);
-            shown = Some(pending.last_seq);
+        let mut shown = Vec::new();
+        let applied = self.guarded(|| {
+            self.apply_each(&mut applier, shared, current, &mut |last_seq, removed| {
+                shown.push((last_seq, removed));
+            })
+        });
+        if let Some((last_seq, _)) = shown.last() {
+            // Before any of them is acknowledged. A status that cannot be written only leaves
+            // readers of other processes behind.
+            let _ = self.log.write_status(*last_seq);
+            self.lock_queue().removed.extend(shown);
         }
-        if let Some(seq) = shown {
-            // A status that cannot be written only leaves readers of other processes behind.
-            let _ = self.log.write_status(seq);
-            drop(applier);
-            self.applied.notify_all();
+        if let Err(error) = &applied {
+            // In the log but not in the memtable: this handle's view is no longer the log's.
+            self.fail(&error.to_string());
         }
-        Ok(())
+        drop(applier);
+        self.applied.notify_all();
+        applied
     }
 
-    fn apply_one(
+    fn apply_each(
         &self,
         applier: &mut Applier,
         shared: &Shared,
         current: &Current,
-        pending: &Pending,
-    ) -> Result<u64, Error> {
-        let applied = applier.apply(
-            shared,
-            current,
-            &pending.operations,
-            pending.first_seq,
-            pending.commit_time_us,
-        );
-        applied.inspect_err(|error| {
-            // In the log but not in the memtable: this handle's view is no longer the log's.
-            self.fail(&error.to_string());
-        })
+        shown: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), Error> {
+        while let Some(pending) = self.take_ready() {
+            let removed = applier.apply(
+                shared,
+                current,
+                &pending.operations,
+                pending.first_seq,
+                pending.commit_time_us,
+            )?;
+            current.show_upto(pending.last_seq);
+            let mut queue = self.lock_queue();
+            queue.ids.retain(|_, id| id.last_seq > pending.last_seq);
+            queue.edges.retain(|edge| edge.0 > pending.last_seq);
+            drop(queue);
+            shown(pending.last_seq, removed);
+        }
+        Ok(())
+    }
+
+    /// Runs `work`; where it panics everybody else is told, who would wait for it for ever.
+    fn guarded<T>(&self, work: impl FnOnce() -> T) -> T {
+        let told = FailOnDrop(self);
+        let done = work();
+        std::mem::forget(told);
+        done
     }
 
     fn take_ready(&self) -> Option<Pending> {
@@ -261,19 +301,47 @@ impl Pipeline {
         self.lock_queue().check()
     }
 
+    /// Why nothing may be written any more by anyone; a closed handle still flushes.
+    pub(crate) fn check_failed(&self) -> Result<(), Error> {
+        match self.check() {
+            Err(Error::Closed) => Ok(()),
+            checked => checked,
+        }
+    }
+
     /// Waits until everything in the queue is visible, or fails.
     pub(crate) fn drain(&self, shared: &Shared, current: &Current) -> Result<(), Error> {
         let last_seq = match self.lock_queue().pending.back() {
             Some(pending) => pending.last_seq,
             None => return Ok(()),
         };
-        self.log.sync_upto(last_seq)?;
+        self.log
+            .sync_upto(last_seq)
+            .inspect_err(|error| self.fail(&error.to_string()))?;
         self.apply_ready(shared, current)
     }
 
     fn lock_queue(&self) -> MutexGuard<'_, Queue> {
         // The queue is valid after every statement.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Fails its pipeline unless forgotten.
+struct FailOnDrop<'a>(&'a Pipeline);
+
+impl Drop for FailOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.fail("a panic while writing a batch");
+    }
+}
+
+/// The edge an operation links (true) or unlinks.
+fn edge_of(operation: &Ready) -> Option<(&TagEdge, bool)> {
+    match operation {
+        Ready::LinkTag(edge) => Some((edge, true)),
+        Ready::UnlinkTag(edge) => Some((edge, false)),
+        Ready::Put { .. } | Ready::Forget { .. } => None,
     }
 }
 
@@ -289,6 +357,31 @@ impl Queue {
         } else {
             Ok(())
         }
+    }
+
+    /// Checks new tag edges against visible, pending and earlier ones of the batch.
+    fn check_edges(&self, current: &Current, operations: &[Ready]) -> Result<(), Error> {
+        let edges: Vec<(&TagEdge, bool)> = operations.iter().filter_map(edge_of).collect();
+        if !edges.iter().any(|(_, is_link)| *is_link) {
+            return Ok(());
+        }
+        let visible = Arc::clone(&current.version().tag_graph);
+        if let ([(edge, _)], true) = (edges.as_slice(), self.edges.is_empty()) {
+            return Ok(visible.check(edge)?);
+        }
+        // Of an edge's changes the last one counts, so one that is visible already may be
+        // repeated here.
+        let mut graph = (*visible).clone();
+        for (_, edge, is_link) in &self.edges {
+            graph.set(edge, *is_link);
+        }
+        for (edge, is_link) in edges {
+            if is_link {
+                graph.check(edge)?;
+            }
+            graph.set(edge, is_link);
+        }
+        Ok(())
     }
 
     /// Checks insert-only puts against visible, pending and earlier ids of the batch; returns

@@ -140,6 +140,10 @@ impl Vfs for RealVfs {
             Err(io::ErrorKind::WouldBlock.into())
         }
     }
+
+    fn is_real(&self) -> bool {
+        true
+    }
 }
 
 #[derive(Debug)]

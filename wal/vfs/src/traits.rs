@@ -96,6 +96,11 @@ pub trait Vfs: Send + Sync + fmt::Debug {
     /// # Errors
     /// `WouldBlock` where another handle, thread or process holds it.
     fn try_lock(&self, path: &Path) -> io::Result<Box<dyn VfsLock>>;
+    /// True where paths are those of the operating system, so that a library which does its
+    /// own I/O may be given one.
+    fn is_real(&self) -> bool {
+        false
+    }
 }
 
 /// An open file. All I/O is positioned; there is no cursor.

@@ -1,0 +1,197 @@
+//! What is in the catalog: two keyspaces, and the segments that were taken in.
+//!
+//! | keyspace | key | value |
+//! | --- | --- | --- |
+//! | locators | scope key, 0x00, id | file number u64, row u32, commit seq u64, little-endian |
+//! | hashes | scope key, 0x00, xxh3-128 of the text | id |
+//!
+//! A scope's key ends with 0x00 and no component is empty, so scope and rest split in one way.
+//! Entries of records that were forgotten or compacted away stay until the next rebuild: a
+//! locator is a hint.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use chronolith_segments::{Partition, Scope};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::Fault;
+use crate::version::LiveSegment;
+
+/// Directory of the database inside the catalog's.
+pub(super) const DB_DIR: &str = "db";
+/// Rows of one write batch.
+const BATCH_ROWS: u32 = 1024;
+/// Block cache of the database, bytes.
+const CACHE_BYTES: u64 = 8 << 20;
+/// A memtable of the database, bytes.
+const MEMTABLE_BYTES: u64 = 4 << 20;
+/// Smallest journal limit that the database takes, bytes.
+const JOURNAL_BYTES_MAX: u64 = 64 << 20;
+
+/// How far the catalog has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Known {
+    /// Generation of the manifest it last followed.
+    pub(super) generation: u64,
+    /// Highest flushed seq it last followed.
+    pub(super) watermark: u64,
+    /// Locators written.
+    pub(super) locators: u64,
+    /// File numbers of the segments it has taken in and that were live then.
+    pub(super) segments: BTreeSet<u64>,
+}
+
+/// Where a record was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Locator {
+    pub(crate) file_number: u64,
+    pub(crate) row: u32,
+}
+
+/// An open database.
+pub(super) struct Db {
+    database: Database,
+    handles: Handles,
+    known: Known,
+}
+
+/// What look-ups need.
+#[derive(Clone)]
+pub(super) struct Handles {
+    locators: Keyspace,
+    hashes: Keyspace,
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Db")
+            .field("known", &self.known)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Handles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handles").finish_non_exhaustive()
+    }
+}
+
+fn fault(error: impl fmt::Display) -> Fault {
+    error.to_string()
+}
+
+impl Db {
+    pub(super) fn open(path: &Path, known: Known) -> Result<Self, Fault> {
+        let database = Database::builder(path)
+            .cache_size(CACHE_BYTES)
+            .worker_threads(1)
+            .max_journaling_size(JOURNAL_BYTES_MAX)
+            .open()
+            .map_err(fault)?;
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
+        let locators = database.keyspace("locators", options).map_err(fault)?;
+        let hashes = database.keyspace("hashes", options).map_err(fault)?;
+        let handles = Handles { locators, hashes };
+        Ok(Self {
+            database,
+            handles,
+            known,
+        })
+    }
+
+    pub(super) fn handles(&self) -> Handles {
+        self.handles.clone()
+    }
+
+    pub(super) fn locators_written(&self) -> u64 {
+        self.known.locators
+    }
+
+    /// Takes in every segment that is not known yet.
+    pub(super) fn follow(
+        &mut self,
+        segments: &[Arc<LiveSegment>],
+        generation: u64,
+        flushed_seq: u64,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), Fault> {
+        let live: BTreeSet<u64> = segments.iter().map(|live| live.entry.file_number).collect();
+        for segment in segments {
+            if !self.known.segments.contains(&segment.entry.file_number) {
+                if !self.take_in(segment, is_stopped)? {
+                    return Ok(());
+                }
+                self.known.segments.insert(segment.entry.file_number);
+            }
+        }
+        self.known.segments = live;
+        self.known.generation = generation;
+        self.known.watermark = flushed_seq;
+        Ok(())
+    }
+
+    /// Writes a segment's entries; false where it was stopped half-way.
+    fn take_in(
+        &mut self,
+        live: &LiveSegment,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<bool, Fault> {
+        let segment = &*live.segment;
+        let dead = live.deaths.dead_at(u64::MAX);
+        let rows = segment.zone().rows;
+        let mut from = 0;
+        while from < rows {
+            let to = rows.min(from + BATCH_ROWS);
+            let mut batch = self.database.batch();
+            for row in (from..to).filter(|row| !dead.contains(*row)) {
+                let scope = segment.scope_key(row).map_err(fault)?;
+                let id = segment.id(row).map_err(fault)?;
+                let text = segment.stored(row).map_err(fault)?.text;
+                let seq = segment.fields(row).map_err(fault)?.commit_seq;
+                let mut value = [0; 20];
+                value[..8].copy_from_slice(&live.entry.file_number.to_le_bytes());
+                value[8..12].copy_from_slice(&row.to_le_bytes());
+                value[12..].copy_from_slice(&seq.to_le_bytes());
+                batch.insert(&self.handles.locators, key(&scope, id.as_bytes()), value);
+                let hash = xxh3_128(text.as_bytes()).to_le_bytes();
+                batch.insert(&self.handles.hashes, key(&scope, &hash), id.as_bytes());
+                self.known.locators += 1;
+            }
+            batch.commit().map_err(fault)?;
+            from = to;
+            if from < rows && is_stopped() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Syncs and closes; returns how far it had come.
+    pub(super) fn close(self) -> Result<Known, Fault> {
+        self.database.persist(PersistMode::SyncAll).map_err(fault)?;
+        Ok(self.known)
+    }
+}
+
+impl Handles {
+    pub(super) fn locate(&self, scope: &Scope, id: &str) -> Result<Option<Locator>, Fault> {
+        let value = self
+            .locators
+            .get(key(scope.key(), id.as_bytes()))
+            .map_err(fault)?;
+        Ok(value.and_then(|value| {
+            let file_number = u64::from_le_bytes(value.get(..8)?.try_into().ok()?);
+            let row = u32::from_le_bytes(value.get(8..12)?.try_into().ok()?);
+            Some(Locator { file_number, row })
+        }))
+    }
+}
+
+fn key(scope_key: &[u8], rest: &[u8]) -> Vec<u8> {
+    [scope_key, b"\0", rest].concat()
+}

@@ -1,0 +1,167 @@
+//! Goal: whatever happens to the catalog's directory, no answer changes and nothing fails.
+//! Mechanism: a small store is closed cleanly, its catalog is deleted, cut or flipped byte by
+//! byte (strided), and the store is opened, asked, written and closed again.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test damages files behind the engine's back"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use chronolith::{Batch, Options, Record, Request, Scope, ScopeSelector, Setup, Store};
+use chronolith_vfs::{Clock, RealClock};
+
+fn scope() -> Scope {
+    Scope::parse("user/ana").expect("a scope")
+}
+
+fn store_with_catalog(path: &Path) {
+    let store = Store::open(path, Options::create(Setup::default())).expect("creates");
+    for day in 0..3 {
+        let mut batch = Batch::new();
+        for i in 0..40 {
+            let at = 1_700_000_000_000_000 + day * 86_400_000_000 + i;
+            batch.upsert(Record::new(
+                scope(),
+                format!("r{day}-{i}"),
+                at,
+                format!("note {i} of day {day}"),
+            ));
+        }
+        store.write(batch).expect("writes");
+        store.flush().expect("flushes");
+    }
+    store.forget(scope(), "r0-7").expect("forgets");
+    wait_for_catalog(&store);
+    store.close().expect("closes");
+    assert!(path.join("catalog/SEAL").is_file(), "a clean close seals");
+}
+
+/// Waits until the catalog has written something, or given up.
+fn wait_for_catalog(store: &Store) -> String {
+    let clock = RealClock::default();
+    loop {
+        let state = store
+            .stats()
+            .expect("counts")
+            .catalog
+            .expect("there is a catalog");
+        if state != "opening" && state != "catching up" {
+            return state;
+        }
+        clock.sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+fn answers(store: &Store) -> String {
+    let request = Request::within(ScopeSelector::Subtree(scope()))
+        .text("note 7 day")
+        .k(20)
+        .now_us(0);
+    let hits = store.retrieve(&request).expect("answers").hits;
+    let got = ["r0-6", "r0-7", "r2-39", "none"].map(|id| {
+        store
+            .get(&scope(), id)
+            .expect("looks")
+            .map(|r| r.commit_seq)
+    });
+    format!("{}{got:?}", serde_json::to_string(&hits).expect("prints"))
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).expect("lists") {
+        let path = entry.expect("lists").path();
+        if path.is_dir() {
+            found.extend(files(&path))
+        } else {
+            found.push(path)
+        }
+    }
+    found.sort();
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("creates");
+    for entry in fs::read_dir(from).expect("lists") {
+        let path = entry.expect("lists").path();
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).expect("copies");
+        }
+    }
+}
+
+fn open_ask_and_close(path: &Path) -> String {
+    let store = Store::open(path, Options::default()).expect("opens");
+    let first = answers(&store);
+    let state = wait_for_catalog(&store);
+    assert!(!state.contains("degraded"), "{state}");
+    assert_eq!(answers(&store), first, "the same with the catalog at work");
+    store.close().expect("closes");
+    first
+}
+
+#[test]
+fn a_sound_catalog_is_taken_up_again_and_a_missing_one_rebuilt() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("s");
+    store_with_catalog(&path);
+    let sound = open_ask_and_close(&path);
+    assert!(!path.join("catalog/db.damaged").exists(), "the seal fitted");
+    fs::remove_dir_all(path.join("catalog")).expect("removes");
+    assert_eq!(open_ask_and_close(&path), sound);
+    assert!(path.join("catalog/SEAL").is_file());
+}
+
+#[test]
+fn damage_to_any_of_its_files_changes_no_answer() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let original = dir.path().join("s");
+    store_with_catalog(&original);
+    let store = Store::open(&original, Options::default()).expect("opens");
+    let sound = answers(&store);
+    drop(store);
+    // The drop left no seal: make one.
+    let store = Store::open(&original, Options::default()).expect("opens");
+    wait_for_catalog(&store);
+    store.close().expect("closes");
+
+    let mut trials = 0;
+    let mut aside = 0;
+    for (number, file) in files(&original.join("catalog")).iter().enumerate() {
+        let name = file.strip_prefix(&original).expect("inside");
+        let bytes = fs::read(file).expect("reads");
+        // Each file in two of the four ways, so that each way meets every other file.
+        for kind in [number % 2, 2 + number % 2] {
+            let at = (bytes.len() / 3 + kind * 7) % bytes.len().max(1);
+            let damaged = dir.path().join(format!("d{number}-{kind}"));
+            copy(&original, &damaged);
+            let mut bytes = bytes.clone();
+            match kind {
+                0 if bytes.is_empty() => bytes.push(1),
+                0 => bytes[at] ^= 1,
+                1 => bytes.truncate(at),
+                2 => bytes.extend([0; 512]),
+                _ => bytes.clear(),
+            }
+            fs::write(damaged.join(name), bytes).expect("damages");
+            assert_eq!(
+                open_ask_and_close(&damaged),
+                sound,
+                "{} damaged in way {kind}",
+                name.display()
+            );
+            aside += usize::from(damaged.join("catalog/db.damaged").exists());
+            fs::remove_dir_all(&damaged).expect("removes");
+            trials += 1;
+        }
+    }
+    println!("{trials} catalogs damaged, {aside} set aside");
+    assert!(aside > 0, "the seal notices damage");
+}

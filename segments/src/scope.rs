@@ -227,6 +227,18 @@ impl ScopeRanges {
         &self.0
     }
 
+    /// True if some key lies in both.
+    pub fn intersects(&self, other: &Self) -> bool {
+        let ends_before =
+            |a: &KeyRange, b: &KeyRange| a.to.as_ref().is_some_and(|to| *to <= b.from);
+        self.0.iter().any(|a| {
+            other
+                .0
+                .iter()
+                .any(|b| !ends_before(a, b) && !ends_before(b, a))
+        })
+    }
+
     /// True if the scope with this key is asked for.
     pub fn contains(&self, key: &[u8]) -> bool {
         self.0.iter().any(|range| range.contains(key))
@@ -280,6 +292,20 @@ mod tests {
             }]
         );
         assert!(ScopeRanges::new(&[]).is_err());
+    }
+
+    #[test]
+    fn ranges_intersect_where_a_key_lies_in_both() {
+        let of = |text| ScopeRanges::new(&[ScopeSelector::parse(text).expect("ok")]).expect("ok");
+        for (a, b, expected) in [
+            ("a", "a/b", true),
+            ("a/b", "a", true),
+            ("=a", "a/b", false),
+            ("a", "a-b", false),
+            ("/", "a", true),
+        ] {
+            assert_eq!(of(a).intersects(&of(b)), expected, "{a} and {b}");
+        }
     }
 
     #[test]

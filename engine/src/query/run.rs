@@ -16,7 +16,7 @@ use super::response::{Exactness, Layout, Plan, PlannedPartition, PlannedTerm, Re
 use super::view::{Source, View};
 use super::{dense, latest, read, sparse};
 use crate::error::Error;
-use crate::tag_graph::TagGraph;
+use crate::tag_graph::{Closure, TagGraph};
 
 /// What a request is asked of: one snapshot with the store's settings.
 pub(crate) struct Asked<'a> {
@@ -70,7 +70,7 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
     let terms = analyse::weigh(&views, statistics, words)?;
     stages.done("analyse");
 
-    let filters = resolve_filters(asked, request);
+    let filters = resolve_filters(asked, request, &scopes);
     skipped.extend(prune_views(&mut views, &filters, mode, &terms)?);
     stages.done("prune");
 
@@ -202,13 +202,20 @@ fn planned_partitions(views: &[View], mut skipped: Skipped) -> Vec<PlannedPartit
     skipped
 }
 
-fn resolve_filters(asked: &Asked<'_>, request: &Request) -> Filters {
+/// Edges of scopes that the request does not see are left out: they cannot match a row of it,
+/// and their names are nobody's business there.
+fn resolve_filters(asked: &Asked<'_>, request: &Request, scopes: &ScopeRanges) -> Filters {
+    let holds = |closure: &Closure| {
+        let within = closure.within.as_ref();
+        within.is_none_or(|within| within.intersects(scopes))
+    };
     let groups = request.tags.iter();
     let tags = groups
         .map(|group| {
             group
                 .iter()
                 .flat_map(|tag| asked.tag_graph.closures(tag))
+                .filter(holds)
                 .collect()
         })
         .collect();

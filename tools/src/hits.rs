@@ -90,20 +90,14 @@ pub(crate) fn print_hit(
     for row in &hit.before {
         context(out, row)?;
     }
-    match (&hit.text, hit.carried) {
-        (Some(text), carried) => {
-            for line in wrap(text, 4, text_lines) {
-                writeln!(out, "{line}")?;
-            }
-            if carried == Carried::Summary {
-                writeln!(
-                    out,
-                    "    {}",
-                    "(its summary: the text does not fit the budget)".dimmed()
-                )?;
-            }
+    if let Some(text) = &hit.text {
+        for line in wrap(text, 4, text_lines) {
+            writeln!(out, "{line}")?;
         }
-        (None, _) => {}
+    }
+    if hit.carried == Carried::Summary {
+        let note = "(its summary: the text does not fit the budget)";
+        writeln!(out, "    {}", note.dimmed())?;
     }
     for row in &hit.after {
         context(out, row)?;

@@ -161,36 +161,42 @@ fn show_manifest(manifest: &Manifest, store: Option<&Path>, as_json: bool) -> Re
     Ok(out.flush()?)
 }
 
+/// A segment for programs.
+fn segment_json(segment: &Description) -> Value {
+    let (meta, counts) = (&segment.meta, &segment.counts);
+    let sections: Vec<Value> = segment
+        .sections
+        .iter()
+        .map(|section| {
+            json!({"name": section.name, "kind": section.kind, "offset": section.offset,
+                "bytes": section.bytes, "blocks": section.blocks})
+        })
+        .collect();
+    json!({
+        "file_number": meta.file.file_number,
+        "bytes": meta.file.bytes,
+        "digest": format!("{:032x}", meta.file.digest),
+        "format_version": segment.format_version,
+        "store_id": hex(&segment.store_id),
+        "analyzer": segment.analyzer_id,
+        "level": meta.bucket.level,
+        "bucket_start_us": meta.bucket.start_us,
+        "bucket_end_us": meta.bucket.end_us,
+        "rows": meta.zone.rows,
+        "vectors": meta.zone.vectors,
+        "scopes": meta.zone.scopes,
+        "terms": counts.terms,
+        "postings": counts.postings,
+        "summaries": counts.summaries,
+        "lineage": segment.lineage,
+        "sections": sections,
+    })
+}
+
 fn show_segment(segment: &Description, as_json: bool) -> Result<(), Failure> {
     let (meta, counts) = (&segment.meta, &segment.counts);
     if as_json {
-        let sections: Vec<Value> = segment
-            .sections
-            .iter()
-            .map(|section| {
-                json!({"name": section.name, "kind": section.kind, "offset": section.offset,
-                    "bytes": section.bytes, "blocks": section.blocks})
-            })
-            .collect();
-        return output::print_json(&json!({
-            "file_number": meta.file.file_number,
-            "bytes": meta.file.bytes,
-            "digest": format!("{:032x}", meta.file.digest),
-            "format_version": segment.format_version,
-            "store_id": hex(&segment.store_id),
-            "analyzer": segment.analyzer_id,
-            "level": meta.bucket.level,
-            "bucket_start_us": meta.bucket.start_us,
-            "bucket_end_us": meta.bucket.end_us,
-            "rows": meta.zone.rows,
-            "vectors": meta.zone.vectors,
-            "scopes": meta.zone.scopes,
-            "terms": counts.terms,
-            "postings": counts.postings,
-            "summaries": counts.summaries,
-            "lineage": segment.lineage,
-            "sections": sections,
-        }));
+        return output::print_json(&segment_json(segment));
     }
     let mut out = output::for_people();
     let mut line = |name: &str, value: String| writeln!(out, "{name:<12} {}", clean(&value));

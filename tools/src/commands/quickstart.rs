@@ -43,7 +43,7 @@ struct Question {
     id: String,
     text: String,
     scope: String,
-    mode: Mode2,
+    mode: AskedMode,
     expected: String,
     why: String,
     #[serde(default)]
@@ -61,14 +61,14 @@ struct Question {
 /// The engine's mode, as the file spells it.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Mode2 {
+enum AskedMode {
     Auto,
     Sparse,
     Dense,
     Hybrid,
 }
 
-impl Mode2 {
+impl AskedMode {
     fn engine(self) -> Mode {
         match self {
             Self::Auto => Mode::Auto,

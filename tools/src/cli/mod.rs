@@ -1,10 +1,13 @@
 //! What may be typed? The commands, their flags, and a help that teaches.
 
+mod choices;
+
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
 use crate::times;
+pub(crate) use choices::*;
 
 /// Memory for AI agents, in a directory: write it, ask it, see why it answered.
 #[derive(Debug, Parser)]
@@ -14,12 +17,13 @@ use crate::times;
     max_term_width = 100,
     after_help = "\
 First steps:
-  chronolith quickstart                          a bundled agent log: written, reopened, asked
-  chronolith init memory                         a store of your own, with the built-in embedder
-  chronolith ingest memory records.jsonl         one JSON object a line: id, ts, scope, text
+  chronolith quickstart                    a bundled log: written, reopened, asked
+  chronolith init memory                   a store of your own, embedder included
+  chronolith ingest memory records.jsonl   one JSON object a line
   chronolith query memory \"staging port\" --scope user/ana
 
-Every reading command takes --json. Exit codes: 0 ok, 1 error, 2 usage, 3 damage found."
+Every reading command takes --json.
+Exit codes: 0 ok, 1 error, 2 usage, 3 damage found."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -48,7 +52,8 @@ pub(crate) enum Command {
 #[command(after_help = "\
 Examples:
   chronolith quickstart
-  chronolith quickstart /tmp/demo && chronolith query /tmp/demo \"on-call\" --scope user/ana")]
+  chronolith quickstart /tmp/demo
+  chronolith query /tmp/demo \"who is on call\" --scope user/ana")]
 pub(crate) struct Quickstart {
     /// Where the store is made; must be new, empty, or an earlier quickstart's
     #[arg(default_value = "chronolith-quickstart")]
@@ -64,7 +69,7 @@ pub(crate) struct Quickstart {
 Examples:
   chronolith init memory                                   built-in embedder, hybrid search
   chronolith init memory --embedder none                   words only
-  chronolith init memory --dim 384 --model all-MiniLM-L6-v2    vectors come from you
+  chronolith init memory --dim 384 --model MiniLM          vectors come from you
   chronolith init memory --bucket 1w --language german --index-date")]
 pub(crate) struct Init {
     /// A new or empty directory; its parent must exist
@@ -107,13 +112,14 @@ pub(crate) struct Init {
 /// Store records from a file of JSON lines
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each line is one object. Required: id (string), ts (µs since the epoch, or RFC 3339), scope, text.
-Optional: summary, tags, speaker, source, source_class (user_confirmed, tool_output, project_file,
-web, model_summary), importance (0 to 1), source_id, vector, attributes (an object). Other keys are
-kept in attributes. Blank lines are skipped.
+Each line is one object. Required: id (string), ts (µs since the epoch, or
+RFC 3339), scope, text. Optional: summary, tags, speaker, source, source_class
+(user_confirmed, tool_output, project_file, web, model_summary), importance
+(0 to 1), source_id, vector, attributes (an object). Other keys are kept in
+attributes. Blank lines are skipped.
 
-Bad lines are reported with number, field and reason; good ones are stored all the same, and stay.
-A record whose (scope, id) is taken takes the old one's place.
+Bad lines are reported with number, field and reason; good ones are stored all
+the same, and stay. A record whose (scope, id) is taken takes the old one's place.
 
 Examples:
   chronolith ingest memory records.jsonl
@@ -147,15 +153,16 @@ pub(crate) struct Ingest {
 /// Ask a store; without TEXT and vector: the latest records
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A scope must be named: S is the scope and all below it, =S the scope alone, S+up also its
-ancestors, / every scope of the store. Repeat --scope for a union.
+A scope must be named: S is the scope and all below it, =S the scope alone, S+up
+also its ancestors, / every scope of the store. Repeat --scope for a union.
 
 Examples:
   chronolith query memory \"staging proxy port\" --scope user/ana
-  chronolith query memory \"incident cause\" --scope user/ana --since 2025-04-01 --until 2025-05-01
-  chronolith query memory \"deploy day\" --scope user/ana/project/apollo+up --tag deploy --explain
+  chronolith query memory \"incident cause\" --scope user/ana --since 2025-04-01
+  chronolith query memory \"deploy day\" --scope user/ana/work+up --tag ops --explain
   chronolith query memory --scope user/ana -k 5 --json
-  chronolith query memory \"retention\" --scope / --min-source user_confirmed --budget-tokens 500")]
+  chronolith query memory \"retention\" --scope / --min-source user_confirmed
+  chronolith query memory \"what broke\" --scope user/ana --budget-tokens 500")]
 pub(crate) struct Query {
     /// The store
     pub(crate) store: PathBuf,
@@ -189,7 +196,7 @@ pub(crate) struct Query {
     #[arg(long, value_name = "I", requires = "vector")]
     pub(crate) row: Option<u64>,
     /// How many hits
-    #[arg(short, value_name = "N", default_value_t = 10)]
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
     pub(crate) k: usize,
     #[command(flatten)]
     pub(crate) ranking: Ranking,
@@ -254,13 +261,14 @@ pub(crate) struct Ranking {
 /// Measure a store against judged queries
 #[derive(Debug, Args)]
 #[command(after_help = "\
-queries.jsonl: id, text, scope, category; optional time_from, time_to (µs). qrels.tsv: query id, TAB,
-record id, TAB, grade. Each query searches its own scope; means are over the queries with judgements.
+queries.jsonl: id, text, scope, category; optional time_from, time_to (µs).
+qrels.tsv: query id, TAB, record id, TAB, grade. Each query searches its own
+scope; means are over the queries with judgements.
 
 Examples:
-  chronolith eval store --queries locomo/queries.jsonl --qrels locomo/qrels.tsv --mode sparse
-  chronolith eval store --queries q.jsonl --qrels r.tsv --vectors q.npy --mode hybrid --dense-weight 0.3
-  chronolith eval store --queries q.jsonl --qrels r.tsv --time filter --skip-category adversarial")]
+  chronolith eval store --queries q.jsonl --qrels r.tsv --mode sparse
+  chronolith eval store --queries q.jsonl --qrels r.tsv --vectors q.npy
+  chronolith eval store --queries q.jsonl --qrels r.tsv --time filter")]
 pub(crate) struct Eval {
     /// The store
     pub(crate) store: PathBuf,
@@ -282,7 +290,7 @@ pub(crate) struct Eval {
     #[arg(long, value_name = "C")]
     pub(crate) skip_category: Vec<String>,
     /// How many hits a query asks for, at least 10
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(10..=10_000))]
+    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(10..=10_000))]
     pub(crate) k: u32,
     /// Print the figures as JSON
     #[arg(long)]
@@ -308,7 +316,8 @@ pub(crate) struct Get {
 /// Remove one record from every answer
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The record is gone from answers at once, and from disk with the next compaction of its bucket.
+The record is gone from answers at once, and from disk with the next compaction
+of its bucket.
 
 Example:
   chronolith forget memory fact:who --scope user/ana")]
@@ -337,9 +346,9 @@ pub(crate) struct Stats {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  chronolith inspect memory                                   manifest, segments, log
-  chronolith inspect memory/segments/0000000000000003.seg     one segment, section by section
-  chronolith inspect memory/wal/0000000000000002.log          one log file on, batch by batch
+  chronolith inspect memory                                 manifest, segments, log
+  chronolith inspect memory/segments/0000000000000003.seg   one segment by sections
+  chronolith inspect memory/wal/0000000000000002.log        the log, batch by batch
   chronolith inspect memory/manifest/MANIFEST-0000000000000004.a")]
 pub(crate) struct Inspect {
     /// A store, or a file of one
@@ -367,8 +376,8 @@ pub(crate) struct Verify {
 /// Merge segments and drop what is forgotten or replaced
 #[derive(Debug, Args)]
 #[command(after_help = "\
-An open store does this by itself in the background; --all goes on until every bucket is one
-segment without dead rows.
+An open store does this by itself in the background; --all goes on until every
+bucket is one segment without dead rows.
 
 Example:
   chronolith compact memory --all")]
@@ -386,8 +395,9 @@ pub(crate) struct Compact {
 /// Write records as JSON lines that `ingest` takes back
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Vectors of your own embedder stand in the lines, or with --vectors in a NumPy file (float32, row i
-belongs to line i). Those of the built-in embedder are left out: `ingest` makes the same ones again.
+Vectors of your own embedder stand in the lines, or with --vectors in a NumPy
+file (float32, row i belongs to line i). Those of the built-in embedder are left
+out: `ingest` makes the same ones again.
 
 Examples:
   chronolith export memory -o all.jsonl
@@ -404,107 +414,6 @@ pub(crate) struct Export {
     /// Write here instead of to stdout
     #[arg(short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-}
-
-/// Who makes the vectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum EmbedderChoice {
-    /// The small static model in this binary
-    Builtin,
-    /// Nobody: words only
-    None,
-}
-
-/// Precision of stored vectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum VectorFormatChoice {
-    F16,
-    F32,
-}
-
-/// How text becomes words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AnalyzerChoice {
-    Default,
-    PlainEn,
-}
-
-/// What a batch waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DurabilityChoice {
-    /// Every batch is on disk before the next one
-    Sync,
-    /// The operating system has it; the end of the run syncs
-    Buffered,
-}
-
-/// Which channels answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ModeChoice {
-    Auto,
-    Sparse,
-    Dense,
-    Hybrid,
-}
-
-/// How two rankings become one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FusionChoice {
-    /// Weighted sum of scaled scores
-    Convex,
-    /// Sum of 1 / (60 + rank)
-    Rrf,
-}
-
-/// What a query's time range does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TimeChoice {
-    Ignore,
-    Filter,
-    #[value(hide = true)]
-    Boost,
-}
-
-/// Which hits get the tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PackChoice {
-    RankPrefix,
-    RankSkip,
-    Density,
-}
-
-fn parse_context(text: &str) -> Result<(usize, usize), String> {
-    let wrong = || "must be two numbers, such as 2,1".to_owned();
-    let (before, after) = text.split_once(',').ok_or_else(wrong)?;
-    Ok((
-        before.trim().parse().map_err(|_| wrong())?,
-        after.trim().parse().map_err(|_| wrong())?,
-    ))
-}
-
-/// Reads `off`, `decay:30d`, `boost:0.2` or `boost:0.2:30d`.
-pub(crate) fn parse_recency(text: &str) -> Result<chronolith::Recency, String> {
-    use chronolith::Recency;
-    let parts: Vec<&str> = text.split(':').collect();
-    let beta = |text: &str| {
-        text.parse::<f64>()
-            .map_err(|_| format!("has no number in {text:?}"))
-    };
-    match parts.as_slice() {
-        ["off"] => Ok(Recency::Off),
-        ["decay", tau] => Ok(Recency::Decay {
-            tau_us: times::parse_duration(tau)?,
-        }),
-        ["boost", b] => Ok(Recency::Boost {
-            beta: beta(b)?,
-            tau_us: chronolith::TAU_DEFAULT_US,
-        }),
-        ["boost", b, tau] => Ok(Recency::Boost {
-            beta: beta(b)?,
-            tau_us: times::parse_duration(tau)?,
-        }),
-        _ => Err("must be off, decay:30d, boost:0.2 or boost:0.2:30d".into()),
-    }
 }
 
 impl Ranking {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chronolith::{Durability, Store};
 use chronolith_tests::kills::{batch, child_options};
-use chronolith_vfs::{Env, Threads};
+use chronolith_vfs::Env;
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chronolith::{Request, ScopeSelector, Store};
 use chronolith_tests::data::{knob, next_random};
 use chronolith_tests::kills::{child_options, expected, found, last_batch, scope};
-use chronolith_vfs::{Clock, Env};
+use chronolith_vfs::Env;
 
 use super::child::{Said, Writer};
 
@@ -88,7 +88,7 @@ fn check(dir: &Path, seed: u64, acked: Option<u64>, tally: &mut Tally) -> Option
     // The indexes agree with the export.
     if let Some(number) = last {
         let text = format!("batch {number}");
-        let request = Request::within(ScopeSelector::exact(&scope(1)));
+        let request = Request::within(ScopeSelector::Exact(scope(1)));
         let hits = store
             .retrieve(&request.text(text).k(10_000))
             .expect("answers")

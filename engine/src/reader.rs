@@ -72,11 +72,18 @@ impl ReadOnlyStore {
             true => state.extend(&self.options),
             false => Ok(false),
         };
-        match extended {
-            Ok(true) => {}
-            Ok(false) => *state = open_consistent(&self.options, &self.dir)?,
-            Err(error) if is_moved(&error) => *state = open_consistent(&self.options, &self.dir)?,
-            Err(error) => return Err(error),
+        let is_current = match extended {
+            Err(error) if !is_moved(&error) => return Err(error),
+            extended => extended.unwrap_or(false),
+        };
+        if !is_current {
+            let fresh = open_consistent(&self.options, &self.dir)?;
+            // A status that cannot be read for once must not take back what was shown.
+            let is_back = fresh.replay.current.visible_seq() < before
+                && fresh.shared.store_id == state.shared.store_id;
+            if !is_back {
+                *state = fresh;
+            }
         }
         Ok(state.replay.current.visible_seq() > before)
     }
@@ -176,7 +183,11 @@ impl State {
             ..Status::default()
         });
         while let Some(frame) = log.next(&status)? {
-            self.replay.apply(&self.shared, &frame)?;
+            if let Err(error) = self.replay.apply(&self.shared, &frame) {
+                // The log has moved on and the memtable has not: going on would leave a hole.
+                self.log = None;
+                return Err(error);
+            }
         }
         Ok(true)
     }
@@ -187,19 +198,24 @@ fn open_consistent(options: &Options, dir: &Path) -> Result<State, Error> {
     let start_ns = clock.monotonic_ns();
     let mut pause = PAUSE;
     loop {
-        match State::open(options, dir) {
+        let before = manifest::read_current(&*options.env.vfs, dir)?;
+        let missing = match State::open(options, dir) {
             Ok(state) if manifest::read_current(&*options.env.vfs, dir)? == state.pointer => {
                 return Ok(state);
             }
-            Ok(_) => {}
-            Err(error) if is_moved(&error) => {}
+            Ok(_) => None,
+            Err(error) if is_moved(&error) => {
+                // Where CURRENT stands still, what it names is not gone but missing.
+                let stands = manifest::read_current(&*options.env.vfs, dir)? == before;
+                stands.then_some(error)
+            }
             Err(error) => return Err(error),
-        }
+        };
         let waited = Duration::from_nanos(clock.monotonic_ns().saturating_sub(start_ns));
         if waited > OPEN_WAIT {
-            return Err(Error::Busy {
+            return Err(missing.unwrap_or_else(|| Error::Busy {
                 what: "the writer publishes faster than its files can be opened".into(),
-            });
+            }));
         }
         clock.sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(200));

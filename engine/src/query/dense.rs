@@ -59,6 +59,29 @@ pub(crate) fn score_row(
     query: &[f32],
 ) -> Result<Option<f64>, SegmentError> {
     let stored = view.partition().vector(row)?;
-    // Adding 0 turns -0 into +0: the two are one score and must tie.
-    Ok(stored.map(|bytes| f64::from(dot(query, &bytes, space.format)) + 0.0))
+    Ok(stored.map(|bytes| order_safe(dot(query, &bytes, space.format))))
+}
+
+/// The product as a score that can be ordered and normalised. Vectors that are not scaled to
+/// unit length may overflow: their products end at the ends of f32, and one without a value
+/// (infinity less infinity) comes last. Adding 0 turns -0 into +0: the two are one score.
+fn order_safe(product: f32) -> f64 {
+    if product.is_nan() {
+        return f64::from(f32::MIN);
+    }
+    f64::from(product.clamp(f32::MIN, f32::MAX)) + 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_that_overflows_is_still_a_finite_score() {
+        let products = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 0.5];
+        let ends = (f64::from(f32::MIN), f64::from(f32::MAX));
+        let scores = products.map(order_safe);
+        assert_eq!(scores, [ends.0, ends.1, ends.0, 0.0, 0.5]);
+        assert!(scores[3].is_sign_positive());
+    }
 }

@@ -2,7 +2,7 @@
 
 use chronolith::{Batch, ErrorKind, Mode, Record, TIME_MAX_US, TIME_MIN_US};
 
-use super::house::{TIME_US, count, ids, open, put, record, scope, sim, within};
+use super::house::{count, ids, open, put, record, scope, sim, within};
 
 /// Origin: quickwit-oss/tantivy/issues/526, a term of more than 65,535 bytes.
 #[test]
@@ -118,8 +118,8 @@ fn a_vector_of_another_dimension_is_refused_before_the_log() {
 fn any_k_is_answered_or_refused_by_name() {
     let (env, _disk) = sim();
     let store = open(&env);
-    for at in 0..3 {
-        let vector = Some(vec![1.0, f32::from(at as u8), 0.5, 0.25]);
+    for at in 0..3u8 {
+        let vector = Some(vec![1.0, f32::from(at), 0.5, 0.25]);
         let record = Record {
             vector,
             ..record("a", format!("{at}"), "text")
@@ -141,5 +141,4 @@ fn any_k_is_answered_or_refused_by_name() {
     let refused = store.retrieve(&request().context(usize::MAX, 0));
     assert_eq!(refused.expect_err("too much").kind(), ErrorKind::FixCall);
     assert_eq!(count(&store, "a"), 3);
-    assert!(TIME_US > 0);
 }

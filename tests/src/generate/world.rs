@@ -102,7 +102,7 @@ impl World {
 
     /// One of the scopes.
     pub fn scope(&mut self) -> Scope {
-        scope(self.rng.pick(&self.scopes))
+        scope(self.rng.pick::<&str>(&self.scopes))
     }
 
     /// One of the ids.
@@ -162,7 +162,11 @@ impl World {
         if self.rng.percent(20) {
             record.speaker = Some("Ana".into());
         }
-        let tags = if self.rng.percent(60) { self.rng.below(4) } else { 0 };
+        let tags = if self.rng.percent(60) {
+            self.rng.below(4)
+        } else {
+            0
+        };
         record.tags = (0..tags).map(|_| self.tag()).collect();
         if self.rng.percent(60) {
             record.vector = Some(self.vector());
@@ -219,7 +223,7 @@ impl World {
     }
 
     fn selector(&mut self) -> ScopeSelector {
-        let scope = scope(self.rng.pick(&SCOPES));
+        let scope = scope(self.rng.pick::<&str>(&SCOPES));
         match self.rng.below(8) {
             0 => ScopeSelector::Root,
             1 => ScopeSelector::Exact(scope),

@@ -78,7 +78,11 @@ impl Model {
             } else {
                 Vec::new()
             },
-            tags: if ask.explain { self.closures(ask) } else { Vec::new() },
+            tags: if ask.explain {
+                self.closures(ask)
+            } else {
+                Vec::new()
+            },
             lists,
         })
     }
@@ -140,7 +144,10 @@ impl Model {
         let with_vector = rows.iter().filter_map(|row| {
             let stored = row.vector.as_ref()?;
             // -0 and +0 are one score.
-            Some(Ranked::new(row, f64::from(dot(&query, stored, space.format)) + 0.0))
+            Some(Ranked::new(
+                row,
+                f64::from(dot(&query, stored, space.format)) + 0.0,
+            ))
         });
         with_vector.collect()
     }
@@ -245,7 +252,11 @@ impl Model {
             },
             speaker: record.speaker.clone().filter(|_| read),
             source: record.source.clone().filter(|_| read),
-            attributes: if read { record.attributes.clone() } else { String::new() },
+            attributes: if read {
+                record.attributes.clone()
+            } else {
+                String::new()
+            },
             signals: ranked.signals,
             before: before.iter().map(context).collect(),
             after: after.iter().map(context).collect(),
@@ -271,7 +282,11 @@ fn explanation(row: &Row, weights: &Weights) -> HitExplanation {
             score: shown(weights.part(index, row)),
         })
         .collect();
-    terms.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.term.cmp(&b.term)));
+    terms.sort_by(|a, b| {
+        b.score
+            .total_cmp(&a.score)
+            .then_with(|| a.term.cmp(&b.term))
+    });
     HitExplanation {
         terms,
         length: row.length,
@@ -320,7 +335,9 @@ pub fn difference(
     for (place, (expected, found)) in pairs {
         let (expected, found) = (format!("{expected:?}"), format!("{found:?}"));
         if expected != found {
-            return Some(format!("hit {place}:\n expected {expected}\n found    {found}"));
+            return Some(format!(
+                "hit {place}:\n expected {expected}\n found    {found}"
+            ));
         }
     }
     if expected.hits.len() != found.hits.len() {

@@ -177,7 +177,9 @@ impl Model {
                 }
                 Op::Add(record) => {
                     let mut record = record.clone();
-                    record.id.clone_from(new_ids.next().expect("an id for each add"));
+                    record
+                        .id
+                        .clone_from(new_ids.next().expect("an id for each add"));
                     removed += self.put(record, seq, commit_time_us);
                 }
                 Op::Forget(scope, id) => {
@@ -221,7 +223,10 @@ impl Model {
 
     /// `tag` and what lies below it for a row of `scope`.
     fn below(&self, tag: &str, scope: &Scope, depth_max: usize) -> BTreeSet<String> {
-        let seen = self.edges.iter().filter(|edge| is_within(scope, &edge.scope));
+        let seen = self
+            .edges
+            .iter()
+            .filter(|edge| is_within(scope, &edge.scope));
         let pairs: Vec<(&str, &str)> = seen.map(|e| (&*e.parent, &*e.child)).collect();
         reach(tag, &pairs, depth_max)
     }

@@ -41,11 +41,7 @@ fn total_order(a: &Ranked<'_>, b: &Ranked<'_>) -> Ordering {
 }
 
 /// The best `count` rows, or the best of each of `count` sources.
-pub(super) fn best<'a>(
-    mut rows: Vec<Ranked<'a>>,
-    count: usize,
-    distinct: bool,
-) -> Vec<Ranked<'a>> {
+pub(super) fn best<'a>(mut rows: Vec<Ranked<'a>>, count: usize, distinct: bool) -> Vec<Ranked<'a>> {
     rows.sort_by(total_order);
     let mut sources = BTreeSet::new();
     if distinct {
@@ -181,8 +177,12 @@ impl Model {
     /// True if the row passes every filter.
     pub(super) fn passes(&self, ask: &Ask, row: &Row) -> bool {
         let record = &row.record;
-        let in_time = ask.since_us.is_none_or(|since| record.event_time_us >= since)
-            && ask.until_us.is_none_or(|until| record.event_time_us < until);
+        let in_time = ask
+            .since_us
+            .is_none_or(|since| record.event_time_us >= since)
+            && ask
+                .until_us
+                .is_none_or(|until| record.event_time_us < until);
         let in_class = ask
             .min_source
             .is_none_or(|floor| record.source_class.is_some_and(|class| class >= floor));

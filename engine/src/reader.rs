@@ -42,6 +42,8 @@ struct State {
     replay: Replay,
     /// `None` while the store's creation is not finished: there is no log yet.
     log: Option<LogReader>,
+    /// What the writer last said it acknowledged; `None` where its status cannot be read.
+    acked_upto: Option<u64>,
 }
 
 impl ReadOnlyStore {
@@ -86,6 +88,15 @@ impl ReadOnlyStore {
             }
         }
         Ok(state.replay.current.visible_seq() > before)
+    }
+
+    /// The last commit seq that the writer said it acknowledged, as of the last refresh.
+    ///
+    /// `None`: its status cannot be read, and what is shown ends with the segments. Above
+    /// [`Snapshot::seq`]: the end of the log, written at `Buffered`, is missing or damaged (a
+    /// power cut may do that); the next open for writing judges it and reports what it drops.
+    pub fn acked_upto(&self) -> Option<u64> {
+        self.lock().acked_upto
     }
 
     /// A view of the last refresh.
@@ -166,6 +177,7 @@ impl State {
             manifest,
             replay,
             log,
+            acked_upto: None,
         };
         state.extend(options)?;
         Ok(state)
@@ -177,6 +189,7 @@ impl State {
             return Ok(self.manifest.generation == 1);
         };
         let found = read_status(&options.env, &self.shared.wal_dir(), &self.shared.store_id)?;
+        self.acked_upto = found.map(|status| status.acked_upto);
         // Without a status nothing above the segments is known to be acknowledged.
         let status = found.unwrap_or(Status {
             acked_upto: self.manifest.flushed_seq,

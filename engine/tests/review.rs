@@ -62,7 +62,9 @@ fn two_edges_of_one_batch_that_close_a_cycle_are_refused_together() {
         .link_tag(edge("a", "b"))
         .unlink_tag(edge("a", "b"))
         .link_tag(edge("b", "a"));
-    store.write(batch).expect("an edge taken back closes no cycle");
+    store
+        .write(batch)
+        .expect("an edge taken back closes no cycle");
 }
 
 #[test]

@@ -114,19 +114,24 @@ impl Oracle {
     /// Which state, at or after `floor`, the snapshot shows.
     pub(crate) fn find(&self, snapshot: &Snapshot, floor: usize) -> Result<usize, String> {
         let found = census(snapshot)?;
-        let states = self.states.iter().enumerate().rev();
-        let mut matching = states.filter(|(_, state)| expected(state) == found);
-        let Some((n, state)) = matching.next() else {
-            return Err(format!(
-                "no prefix of the commits: found {found:#?}, last state {:#?}",
-                expected(self.last())
-            ));
-        };
-        if n < floor {
-            return Err(format!("acknowledged commits are lost: {n} of {floor}"));
+        // Commits that change tag edges alone leave the same rows: the answers tell them apart.
+        let mut why = format!(
+            "no prefix of the commits: found {found:#?}, last state {:#?}",
+            expected(self.last())
+        );
+        for (n, state) in self.states.iter().enumerate().rev() {
+            if expected(state) != found {
+                continue;
+            }
+            match answers(snapshot, state) {
+                Ok(()) if n < floor => {
+                    return Err(format!("acknowledged commits are lost: {n} of {floor}"));
+                }
+                Ok(()) => return Ok(n),
+                Err(difference) => why = difference,
+            }
         }
-        answers(snapshot, state)?;
-        Ok(n)
+        Err(why)
     }
 }
 

@@ -74,7 +74,7 @@ fn the_layout_changes_no_answer() {
         let (memory, options) = store(seed, &ops, 0);
         let expected = answers(&memory, &asks);
         let full = expected.iter().filter(|answer| answer.len() > 100).count();
-        assert!(full > 40, "most answers say something: {full}");
+        assert!(full > 20, "most answers say something: {full}");
         let check = |store: &Store, what: &str| {
             for (n, found) in answers(store, &asks).iter().enumerate() {
                 assert_eq!(*found, expected[n], "{what}, seed {seed}, {:?}", asks[n]);

@@ -87,6 +87,7 @@ pub(crate) fn recover(options: &Options, dir: &Path) -> Result<Opened, Error> {
         commit_time_us,
         ..
     } = replay;
+    let commit_time_us = commit_time_us.max(manifest.flushed_time_us);
     let publisher = Publisher::new(manifest, free, settled_graph);
     Ok(Opened {
         shared,

@@ -4,7 +4,7 @@
 //! commits only move the visible seq. A reader takes both as one: it reads the seq between two
 //! looks at the version that agree, so every row at or below the seq is in the version.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -31,6 +31,8 @@ pub(crate) struct LiveMemtable {
     pub(crate) number: u64,
     /// Last seq applied while this was the active memtable, rows or not.
     pub(crate) last_seq: AtomicU64,
+    /// When that one became known, µs.
+    pub(crate) last_time_us: AtomicI64,
     /// Last seq applied before it began.
     pub(crate) base_seq: u64,
     /// The tag graph as of its last seq, set when it is sealed.
@@ -44,6 +46,7 @@ impl LiveMemtable {
             deaths: DeathLog::default(),
             number,
             last_seq: AtomicU64::new(last_seq),
+            last_time_us: AtomicI64::new(i64::MIN),
             base_seq: last_seq,
             sealed_graph: OnceLock::new(),
         }

@@ -4,6 +4,7 @@
 //! every death up to its last seq; only then does the version lose the memtable. Deaths that
 //! arrived meanwhile are carried over to the new rows.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chronolith_compaction::{Bucket, RowAge, choose_buckets};
@@ -88,6 +89,8 @@ fn publish_flush(
     let flushed_seq = sealed.last_seq();
     let mut manifest = publisher.successor();
     manifest.flushed_seq = flushed_seq;
+    let flushed_time_us = sealed.last_time_us.load(Ordering::Acquire);
+    manifest.flushed_time_us = manifest.flushed_time_us.max(flushed_time_us);
     manifest.epoch = pipeline.log().epoch();
     manifest.floor_file = pipeline.log().floor_for(flushed_seq);
     manifest

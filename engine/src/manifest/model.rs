@@ -37,6 +37,9 @@ pub struct Manifest {
     pub epoch: u32,
     /// Operations up to this seq are in segments or side files; replay begins after it.
     pub flushed_seq: u64,
+    /// When the operation of `flushed_seq` became known, µs; `i64::MIN` before the first. The
+    /// known-time clock of the next writer does not go back behind it.
+    pub flushed_time_us: i64,
     /// Lowest log file still needed; files below it may go.
     pub floor_file: u64,
     /// Above every file number ever named; numbers are never reused.
@@ -203,6 +206,7 @@ impl Manifest {
             settings,
             epoch: 0,
             flushed_seq: 0,
+            flushed_time_us: i64::MIN,
             floor_file: 0,
             next_file_number: 1,
             segments: Vec::new(),

@@ -87,7 +87,9 @@ impl Applier {
             last_seq = seq;
         }
         // Only whole batches count: a flush never ends inside one.
-        version.active().last_seq.store(last_seq, Ordering::Release);
+        let active = version.active();
+        active.last_time_us.store(commit_time_us, Ordering::Release);
+        active.last_seq.store(last_seq, Ordering::Release);
         if let Some(graph) = graph {
             replace_graph(current, &version, graph, last_seq);
         }

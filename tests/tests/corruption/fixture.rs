@@ -65,19 +65,19 @@ fn record(at: u32) -> Record {
     let time_us = START_US + i64::from(at % 17) * 86_400_000_000;
     let component = |i: u32| ((at * 3 + i * 5) % 11) as f32 + 0.5;
     Record {
-        summary: (at % 3 == 0).then(|| format!("summary of {at}")),
-        speaker: (at % 2 == 0).then(|| "ana".into()),
+        summary: at.is_multiple_of(3).then(|| format!("summary of {at}")),
+        speaker: at.is_multiple_of(2).then(|| "ana".into()),
         tags: match at % 4 {
             0 => Vec::new(),
             1 => vec!["ops".into()],
             _ => vec!["ops".into(), format!("kind-{}", at % 3)],
         },
-        vector: (at % 5 != 0).then(|| (0..4).map(component).collect()),
+        vector: (!at.is_multiple_of(5)).then(|| (0..4).map(component).collect()),
         source: Some("test".into()),
         source_class: SourceClass::ALL.get(at as usize % 6).copied(),
         importance: (at % 3 == 1).then_some(0.25),
-        source_id: (at % 6 == 0).then(|| format!("doc-{}", at % 4)),
-        attributes: if at % 7 == 0 {
+        source_id: at.is_multiple_of(6).then(|| format!("doc-{}", at % 4)),
+        attributes: if at.is_multiple_of(7) {
             format!("{{\"n\":{at}}}")
         } else {
             String::new()

@@ -93,7 +93,7 @@ fn a_reader_follows_a_writer_through_flush_compaction_close_and_death() {
     let second = Store::open(&dir, child_options()).expect_err("two writers");
     assert!(matches!(second, Error::Locked { .. }), "{second}");
 
-    let acked = writer.kill().into_iter().filter_map(number_of).last();
+    let acked = writer.kill().into_iter().filter_map(number_of).next_back();
     reader
         .refresh()
         .expect("refreshes after the writer's death");
@@ -111,7 +111,7 @@ fn a_reader_follows_a_writer_through_flush_compaction_close_and_death() {
     let (writer, _) = follow(Writer::start(&dir, first, SEED), &reader, 60);
     let said = writer.close();
     assert_eq!(said.last(), Some(&Said::Closed));
-    let acked = said.into_iter().filter_map(number_of).last();
+    let acked = said.into_iter().filter_map(number_of).next_back();
     for reader in [&reader, &positioned] {
         reader.refresh().expect("refreshes after a close");
         let records = found(&reader.snapshot()).expect("readable");

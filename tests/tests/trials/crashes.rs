@@ -204,9 +204,8 @@ fn one_broken_manifest_copy_is_reported_and_both_are_an_error() {
     store.flush().expect("flushed");
     let (env, disk) = killed(&env, &disk, store);
     let manifests = |disk: &SimVfs, end: &str| {
-        let all = disk.files().into_iter();
-        all.filter(|path| path.to_string_lossy().ends_with(end))
-            .next_back()
+        let mut all = disk.files().into_iter();
+        all.rfind(|path| path.to_string_lossy().ends_with(end))
             .expect("a copy")
     };
     for len in [0, 1, 100] {

@@ -208,6 +208,17 @@ impl VfsLock for RealLock {
     }
 }
 
+impl Drop for RealLock {
+    /// Unlocks by name, not by closing alone: a child that is being started may hold a copy of
+    /// the descriptor for a moment, and would keep the lock with it. A forked child itself must
+    /// not unlock what is its parent's.
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            let _ = self.file.unlock();
+        }
+    }
+}
+
 /// The operating system's clocks.
 #[derive(Debug)]
 pub struct RealClock {
@@ -285,5 +296,29 @@ impl Env {
             entropy: Arc::new(RealEntropy),
             threads: Arc::new(RealThreads),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
+        let path = std::env::temp_dir().join(format!("chronolith-lock-{}", std::process::id()));
+        let file = File::create(&path).expect("created");
+        file.try_lock().expect("free");
+        // What a child holds between fork and exec.
+        let copy = file.try_clone().expect("copied");
+        let pid = std::process::id();
+        let lock = RealLock {
+            file,
+            path: path.clone(),
+            pid,
+        };
+        drop(lock);
+        assert!(RealVfs::new().try_lock(&path).is_ok());
+        drop(copy);
+        fs::remove_file(&path).expect("removed");
     }
 }

@@ -1,4 +1,4 @@
-//! Which terms does a text have? The analyzers `default` and `plain-en`, version 1.
+//! Which terms does a text have? The analyzers `default` and `plain-en`, version 2.
 //!
 //! # `default`
 //!
@@ -21,9 +21,13 @@
 //!    part: compounds (`snake_case`, `CamelCase`), and runs of words joined by `/ \ @ .` or `::`, or by
 //!    `- : + #` where a digit or `_` is inside. URLs reach to the first quote, bracket `<>{}`, `|` or space.
 //!    Both ends are trimmed to a word character, so `./src/a.rs` and `src/a.rs` are one.
-//! 8. A term over 256 bytes is its longest prefix of at most 256 bytes.
+//! 8. **Parts.** What stands inside an identifier counts once a record, however often that identifier or another
+//!    one repeats it: a path named ten times does not make a record ten times about `src`. `src/a.rs src/b.rs src` counts
+//!    `src a rs b src`. (Version 1 counted
+//!    every part: on a project's commit log that cost 0.095 of recall@5, see [`ANALYZER_VERSION`].)
+//! 9. A term over 256 bytes is its longest prefix of at most 256 bytes.
 //!
-//! Counted tokens make the length; extra terms do not.
+//! Counted tokens make the length; extra terms and repeated parts do not.
 //!
 //! | text | counted | extra |
 //! |---|---|---|
@@ -71,6 +75,7 @@ mod naive;
 mod tests;
 
 use std::fmt;
+use std::ops::Range;
 
 use thiserror::Error;
 
@@ -84,8 +89,12 @@ pub use self::terms::{Analyzed, Tokens};
 use self::terms::{Sink, TermSet};
 use self::words::Part;
 
-/// Raised when the same text may give other terms than before.
-pub const ANALYZER_VERSION: u32 = 1;
+/// Raised when the same text may give other terms, or counts of them, than before.
+///
+/// * 1: every part of an identifier counts every time.
+/// * 2: a part counts once a record. Judged commit messages (37 queries): recall@5 0.459 -> 0.554, recall@10
+///   0.554 -> 0.563, MRR@10 0.431 -> 0.426; text without identifiers is not touched.
+pub const ANALYZER_VERSION: u32 = 2;
 
 /// No term is longer.
 pub const TERM_BYTES_MAX: usize = 256;
@@ -113,7 +122,7 @@ pub enum AnalyzeError {
     },
     /// An id that this build cannot reproduce.
     #[error(
-        "unknown analyzer id `{id}`: this build knows `default-1/LANGUAGE` and `plain-en-1/english`, with \
+        "unknown analyzer id `{id}`: this build knows `default-2/LANGUAGE` and `plain-en-2/english`, with \
          `+summary`, `+speaker`, `+date` in this order"
     )]
     UnknownId {
@@ -195,7 +204,7 @@ impl Analyzer {
         })
     }
 
-    /// Name, version, language and options, e.g. `default-1/english+speaker+date`. Equal ids, equal terms.
+    /// Name, version, language and options, e.g. `default-2/english+speaker+date`. Equal ids, equal terms.
     pub fn id(&self) -> String {
         self.to_string()
     }
@@ -349,22 +358,31 @@ impl Analyzer {
             word,
             term,
             stems,
+            spans,
         } = scratch;
+        spans.clear();
+        if identifiers::possible(chunk, parts) {
+            identifiers::find(chunk, parts, |span| {
+                term.clear();
+                push_stripped(&chunk.text[span.clone()], term);
+                sink.whole(cut(term, TERM_BYTES_MAX));
+                spans.push(span);
+            });
+        }
+        spans.sort_unstable_by_key(|s| s.start);
+        let mut spans = spans.iter().peekable();
+        let mut covered_to = 0;
         for part in parts.iter() {
+            while let Some(span) = spans.next_if(|s| s.start <= part.start) {
+                covered_to = covered_to.max(span.end);
+            }
             self.make_term(chunk, part, word, term, stems);
             let range = if S::RANGES {
                 chunk.raw_range(part.start, part.end)
             } else {
                 0..0
             };
-            sink.counted(cut(term, TERM_BYTES_MAX), range);
-        }
-        if identifiers::possible(chunk, parts) {
-            identifiers::find(chunk, parts, |span| {
-                term.clear();
-                push_stripped(&chunk.text[span], term);
-                sink.whole(cut(term, TERM_BYTES_MAX));
-            });
+            sink.counted(cut(term, TERM_BYTES_MAX), range, part.end <= covered_to);
         }
     }
 
@@ -429,6 +447,8 @@ struct Scratch {
     word: String,
     term: String,
     stems: StemCache,
+    /// Identifiers of the chunk, as bytes of its folded text.
+    spans: Vec<Range<usize>>,
 }
 
 impl Scratch {
@@ -437,5 +457,7 @@ impl Scratch {
         self.parts.shrink_to(SCRATCH_BYTES_MAX / size_of::<Part>());
         self.word.shrink_to(SCRATCH_BYTES_MAX);
         self.term.shrink_to(SCRATCH_BYTES_MAX);
+        self.spans
+            .shrink_to(SCRATCH_BYTES_MAX / size_of::<Range<usize>>());
     }
 }

@@ -1,6 +1,8 @@
 //! What would the rules give, written down plainly? The oracle of `default`: whole chunks, characters and
 //! strings, no ASCII path, no segments, no classes beside bytes.
 
+use std::collections::BTreeSet;
+
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use unicode_segmentation::UnicodeSegmentation;
@@ -10,10 +12,12 @@ use super::fold::{
 };
 use super::{Language, TERM_BYTES_MAX};
 
-/// Counted terms in order, and extra terms in any order (`singles` apart).
+/// Tokens in order, those of them that count, and extra terms in any order (`singles` apart).
 #[derive(Debug, Default)]
 pub(super) struct Naive {
+    pub(super) tokens: Vec<String>,
     pub(super) counted: Vec<String>,
+    parts: BTreeSet<String>,
     pub(super) wholes: Vec<String>,
     pub(super) singles: Vec<String>,
 }
@@ -85,10 +89,16 @@ fn analyze_chunk(letters: &[Letter], language: Language, out: &mut Naive) {
         }
         at += len;
     }
+    let identifiers = identifiers(letters, &spans);
     for (a, b, _) in &spans {
-        out.counted.push(term(&text(letters, *a, *b), language));
+        let term = term(&text(letters, *a, *b), language);
+        out.tokens.push(term.clone());
+        let is_part = identifiers.iter().any(|(x, y)| x <= a && b <= y);
+        if !is_part || out.parts.insert(term.clone()) {
+            out.counted.push(term);
+        }
     }
-    for (a, b) in identifiers(letters, &spans) {
+    for (a, b) in identifiers {
         let mut whole = strip(&text(letters, a, b));
         truncate(&mut whole);
         out.wholes.push(whole);

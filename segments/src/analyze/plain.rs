@@ -46,6 +46,6 @@ fn flush(
     }
     stem.clear();
     cache.push_stem(Language::ENGLISH, cut(word, TERM_BYTES_MAX), stem);
-    sink.counted(cut(stem, TERM_BYTES_MAX), range.clone());
+    sink.counted(cut(stem, TERM_BYTES_MAX), range.clone(), false);
     word.clear();
 }

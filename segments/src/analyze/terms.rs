@@ -13,8 +13,8 @@ use super::stem::StemCache;
 pub(super) trait Sink {
     /// Whether `range` of a counted token must be right; otherwise it is empty.
     const RANGES: bool;
-    /// A token that counts in length.
-    fn counted(&mut self, term: &str, range: Range<usize>);
+    /// A token; `part`: inside an identifier, where it counts once a record.
+    fn counted(&mut self, term: &str, range: Range<usize>, part: bool);
     /// The whole form of an identifier.
     fn whole(&mut self, term: &str);
     /// One character of a longer CJK run.
@@ -83,6 +83,8 @@ struct Entry {
     start: usize,
     len: usize,
     count: u32,
+    /// Counted once as a part of an identifier: the next part adds nothing.
+    is_part: bool,
 }
 
 const HASHER: u64 = 0x6368_726f_6e6f;
@@ -112,7 +114,8 @@ impl TermSet {
             .map(|e| (bytes_of(&self.arena, e), e.count))
     }
 
-    fn add(&mut self, term: &str) {
+    /// Counts `term` once more; false where it is a part that was counted before.
+    fn add(&mut self, term: &str, part: bool) -> bool {
         let term = term.as_bytes();
         let hash = FixedState::with_seed(HASHER).hash_one(term);
         let (arena, entries) = (&self.arena, &self.entries);
@@ -121,11 +124,15 @@ impl TermSet {
             .find(hash, |i| bytes_of(arena, &entries[*i as usize]) == term);
         if let Some(i) = found {
             let entry = &mut self.entries[*i as usize];
+            if part && entry.is_part {
+                return false;
+            }
+            entry.is_part |= part;
             entry.count = entry.count.saturating_add(1);
-            return;
+            return true;
         }
         let Ok(index) = u32::try_from(self.entries.len()) else {
-            return; // 2^32 distinct terms need a text far over the record limit
+            return false; // 2^32 distinct terms need a text far over the record limit
         };
         let mut head = [0; 8];
         let head_len = term.len().min(8);
@@ -136,11 +143,13 @@ impl TermSet {
             start: self.arena.len(),
             len: term.len(),
             count: 1,
+            is_part: part,
         });
         self.arena.extend_from_slice(term);
         let entries = &self.entries;
         self.table
             .insert_unique(hash, index, |i| entries[*i as usize].hash);
+        true
     }
 }
 
@@ -151,23 +160,23 @@ fn bytes_of<'a>(arena: &'a [u8], entry: &Entry) -> &'a [u8] {
 impl Sink for TermSet {
     const RANGES: bool = false;
 
-    fn counted(&mut self, term: &str, _: Range<usize>) {
-        self.length = self.length.saturating_add(1);
-        self.add(term);
+    fn counted(&mut self, term: &str, _: Range<usize>, part: bool) {
+        let is_new = self.add(term, part);
+        self.length = self.length.saturating_add(u32::from(is_new));
     }
 
     fn whole(&mut self, term: &str) {
-        self.add(term);
+        self.add(term, false);
     }
 
     fn single(&mut self, term: &str) {
         if !self.skips_singles {
-            self.add(term);
+            self.add(term, false);
         }
     }
 }
 
-/// The counted tokens of a text in order, with the raw bytes each came from.
+/// The tokens of a text in order, repeated parts of identifiers too, with the raw bytes each came from.
 #[derive(Debug, Default)]
 pub struct Tokens {
     arena: String,
@@ -175,12 +184,12 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Number of tokens, the same as [`Analyzed::length`].
+    /// Number of tokens: [`Analyzed::length`], and what repeats inside identifiers.
     pub fn len(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Whether the text has no counted token.
+    /// Whether the text has no token.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
     }
@@ -199,7 +208,7 @@ impl Tokens {
 impl Sink for Tokens {
     const RANGES: bool = true;
 
-    fn counted(&mut self, term: &str, range: Range<usize>) {
+    fn counted(&mut self, term: &str, range: Range<usize>, _: bool) {
         self.arena.push_str(term);
         self.tokens.push((self.arena.len(), range));
     }

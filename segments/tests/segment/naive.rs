@@ -97,7 +97,7 @@ pub fn spec(file_number: u64) -> SegmentSpec {
     SegmentSpec {
         store_id: STORE_ID,
         file_number,
-        analyzer_id: "default-1".into(),
+        analyzer_id: "default-2".into(),
         vector_space: Some(VectorSpace {
             model: "m".into(),
             dim: DIM,

@@ -1,5 +1,4 @@
-//! What if the process dies, and what does another process see? With real children.
+//! Real processes on real files: writers that are killed, readers beside them.
 
-mod child;
 mod kill;
 mod readers;

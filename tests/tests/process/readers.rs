@@ -6,12 +6,11 @@ use std::process::Command;
 
 use chronolith::{Error, Options, ReadMode, ReadOnlyStore, Request, ScopeSelector, Store};
 use chronolith_tests::data::read;
-use chronolith_tests::kills::{batch, child_options, expected, found, last_batch, scope};
+use chronolith_tests::kills::{Child, Lane, Said, Script, child_options, found};
 use chronolith_vfs::{Env, Errno, FaultRule, FaultVfs, OpKind, RealVfs, Vfs};
 
-use super::child::{Said, Writer};
-
-const SEED: u64 = 77;
+/// What every writer here writes.
+const LANE: Lane = Lane { seed: 77, index: 0 };
 /// Kinds of operation that change a disk.
 const CHANGING: [OpKind; 10] = [
     OpKind::OpenWrite,
@@ -39,12 +38,23 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
+fn start(dir: &Path) -> Child {
+    Child::start(
+        env!("CARGO_BIN_EXE_kill_child"),
+        dir,
+        LANE.seed,
+        Script::Write,
+    )
+}
+
 /// Follows a writer: after each acknowledgement it must see that batch, whole.
-fn follow(mut writer: Writer, reader: &ReadOnlyStore, acks: u64) -> (Writer, u64) {
+fn follow(mut writer: Child, reader: &ReadOnlyStore, acks: u64) -> (Child, u64) {
     let (mut seq_before, mut last) = (reader.snapshot().seq(), 0);
     let mut seen = 0;
     while seen < acks {
-        let Said::Acked { number, last_seq } = writer.listen().expect("a child that lives") else {
+        let Said::Acked {
+            number, last_seq, ..
+        } = writer.listen().expect("a child that lives") else {
             continue;
         };
         (seen, last) = (seen + 1, number);
@@ -61,9 +71,9 @@ fn follow(mut writer: Writer, reader: &ReadOnlyStore, acks: u64) -> (Writer, u64
         );
         seq_before = snapshot.seq();
         let records = found(&snapshot).expect("readable");
-        let shown = last_batch(&records);
+        let shown = LANE.last_batch(&records);
         assert!(shown >= Some(number));
-        assert_eq!(records, expected(SEED, shown), "a batch is there in part");
+        assert_eq!(records, LANE.expected(shown), "a batch is there in part");
     }
     (writer, last)
 }
@@ -72,8 +82,8 @@ fn follow(mut writer: Writer, reader: &ReadOnlyStore, acks: u64) -> (Writer, u64
 fn a_reader_follows_a_writer_through_flush_compaction_close_and_death() {
     let root = tempfile::tempdir().expect("a directory");
     let dir = root.path().join("store");
-    let mut writer = Writer::start(&dir, 0, SEED);
-    assert_eq!(writer.listen(), Some(Said::Open));
+    let mut writer = start(&dir);
+    assert!(matches!(writer.listen(), Some(Said::Open { .. })));
     let options = || Options {
         read_mode: ReadMode::Positioned,
         ..Options::default()
@@ -98,25 +108,24 @@ fn a_reader_follows_a_writer_through_flush_compaction_close_and_death() {
         .refresh()
         .expect("refreshes after the writer's death");
     let after_death = found(&reader.snapshot()).expect("readable");
-    let last = last_batch(&after_death);
+    let last = LANE.last_batch(&after_death);
     assert!(last >= acked);
-    assert_eq!(after_death, expected(SEED, last));
+    assert_eq!(after_death, LANE.expected(last));
 
     // The next writer finds at least what the reader was shown, and goes on.
     let store = Store::open(&dir, child_options()).expect("opens");
-    let first = last_batch(&found(&store.snapshot()).expect("readable"));
+    let first = LANE.last_batch(&found(&store.snapshot()).expect("readable"));
     assert!(first >= last, "a reader was shown what recovery dropped");
     drop(store);
-    let first = first.map_or(0, |last| last + 1);
-    let (writer, _) = follow(Writer::start(&dir, first, SEED), &reader, 60);
+    let (writer, _) = follow(start(&dir), &reader, 60);
     let said = writer.close();
     assert_eq!(said.last(), Some(&Said::Closed));
     let acked = said.into_iter().filter_map(number_of).next_back();
     for reader in [&reader, &positioned] {
         reader.refresh().expect("refreshes after a close");
         let records = found(&reader.snapshot()).expect("readable");
-        assert!(last_batch(&records) >= acked);
-        assert_eq!(records, expected(SEED, last_batch(&records)));
+        assert!(LANE.last_batch(&records) >= acked);
+        assert_eq!(records, LANE.expected(LANE.last_batch(&records)));
     }
     assert_eq!(
         found(&held).expect("readable"),
@@ -136,7 +145,7 @@ fn number_of(said: Said) -> Option<u64> {
 fn small_store(dir: &Path) -> u64 {
     let store = Store::open(dir, child_options()).expect("created");
     for number in 0..40 {
-        store.write(batch(SEED, number)).expect("written");
+        store.write(LANE.batch(number)).expect("written");
         if number == 30 {
             store.flush().expect("flushed");
         }
@@ -149,11 +158,11 @@ fn use_reader(dir: &Path, options: Options, last: u64) {
     let reader = ReadOnlyStore::open(dir, options).expect("opens");
     assert_eq!(
         found(&reader.snapshot()).expect("readable"),
-        expected(SEED, Some(last))
+        LANE.expected(Some(last))
     );
     let request = Request::within(ScopeSelector::parse("user").expect("a scope")).text("batch 39");
     assert_eq!(reader.retrieve(&request).expect("answers").hits.len(), 10);
-    assert!(reader.get(&scope(0), "head").expect("readable").is_some());
+    assert!(reader.get(&LANE.scope(0), "head").expect("readable").is_some());
     reader.refresh().expect("refreshes");
     reader.stats().expect("counts");
 }
@@ -191,13 +200,13 @@ fn a_reader_works_beside_a_writer_in_the_same_process() {
     let store = Store::open(&dir, child_options()).expect("created");
     let reader = ReadOnlyStore::open(&dir, Options::default()).expect("opens");
     for number in 0..80 {
-        store.write(batch(SEED, number)).expect("written");
+        store.write(LANE.batch(number)).expect("written");
         assert!(
             reader.refresh().expect("refreshes"),
             "batch {number} is not seen"
         );
         let records = found(&reader.snapshot()).expect("readable");
-        assert_eq!(records, expected(SEED, Some(number)));
+        assert_eq!(records, LANE.expected(Some(number)));
         assert!(
             !reader.refresh().expect("refreshes"),
             "saw a commit where there was none"

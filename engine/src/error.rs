@@ -67,6 +67,16 @@ pub enum Error {
         /// What is waited for.
         what: String,
     },
+    /// The disk, or a quota on it, is full; nothing was changed.
+    #[error(
+        "the disk is full: {what}; nothing was changed, free space and try again (forget and close work meanwhile)"
+    )]
+    DiskFull {
+        /// What could not be written.
+        what: String,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The write may or may not survive; later writes are refused.
     #[error("the outcome of seq {seq} is unknown after {cause}; reopen the store and look for it")]
     OutcomeUnknown {
@@ -87,6 +97,18 @@ pub enum Error {
     /// Damage or failure in the log.
     #[error(transparent)]
     Log(#[from] WalError),
+    /// A reader in another process found less in the log than the writer acknowledged, or a
+    /// log whose status cannot be read: to show what is left would hide the loss.
+    #[error(
+        "{file}: {found}; after a power cut open the store for writing once (recovery reports what it drops), \
+         otherwise run `chronolith verify`, then restore or `repair`"
+    )]
+    Behind {
+        /// The file that ends early or proves nothing.
+        file: PathBuf,
+        /// What is there and what ought to be.
+        found: String,
+    },
     /// Damage or failure in the manifest.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -119,10 +141,12 @@ impl Error {
             | Self::RefusedInBatch { .. }
             | Self::Exists { .. }
             | Self::ReadOnly => ErrorKind::FixCall,
-            Self::Locked { .. } | Self::Busy { .. } => ErrorKind::Retry,
+            Self::Locked { .. } | Self::Busy { .. } | Self::DiskFull { .. } => ErrorKind::Retry,
             Self::Closed | Self::OutcomeUnknown { .. } | Self::Poisoned { .. } => ErrorKind::Reopen,
             Self::Segment(SegmentError::Version { .. }) => ErrorKind::WrongVersion,
-            Self::Segment(SegmentError::Corrupt { .. }) | Self::Internal(_) => ErrorKind::Damaged,
+            Self::Segment(SegmentError::Corrupt { .. })
+            | Self::Behind { .. }
+            | Self::Internal(_) => ErrorKind::Damaged,
             Self::Segment(_) | Self::Io { .. } => ErrorKind::System,
             Self::Log(error) => log_kind(error),
             Self::Manifest(error) => manifest_kind(error),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chronolith_segments::{Scope, SegmentError};
-use chronolith_wal::{LogReader, Status, WalError, read_status};
+use chronolith_wal::{LogReader, STATUS_NAME, Status, WalError, log_name, read_status};
 
 use crate::error::Error;
 use crate::manifest::{self, Manifest, ManifestError, Pointer};
@@ -22,6 +22,8 @@ use crate::stats::Stats;
 
 /// How long a reader tries to get a consistent set of files from a busy writer.
 const OPEN_WAIT: Duration = Duration::from_secs(5);
+/// How long a log that ends before what was acknowledged may be a writer in its recovery.
+const BEHIND_WAIT: Duration = Duration::from_millis(250);
 /// First pause between two tries; doubles.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -51,7 +53,9 @@ impl ReadOnlyStore {
     ///
     /// # Errors
     /// `NotAStore`; `Busy` where the writer publishes faster than the files can be opened;
-    /// damage by file and offset; the system's errors.
+    /// `Behind` where the log ends before what was acknowledged (damage, or a power cut after
+    /// `Buffered` writes that no writer has recovered from yet); damage by file and offset; the
+    /// system's errors.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let dir = path.as_ref().to_path_buf();
         let state = open_consistent(&options, &dir)?;
@@ -92,9 +96,7 @@ impl ReadOnlyStore {
 
     /// The last commit seq that the writer said it acknowledged, as of the last refresh.
     ///
-    /// `None`: its status cannot be read, and what is shown ends with the segments. Above
-    /// [`Snapshot::seq`]: the end of the log, written at `Buffered`, is missing or damaged (a
-    /// power cut may do that); the next open for writing judges it and reports what it drops.
+    /// `None`: its status cannot be read, and the segments hold all there is.
     pub fn acked_upto(&self) -> Option<u64> {
         self.lock().acked_upto
     }
@@ -202,7 +204,44 @@ impl State {
                 return Err(error);
             }
         }
-        Ok(true)
+        let reached = log.last_seq().max(self.manifest.flushed_seq);
+        match found {
+            Some(status) if status.acked_upto > reached => Err(Error::Behind {
+                file: self.shared.wal_dir().join(log_name(log.current_file())),
+                found: format!(
+                    "the log ends at seq {reached}, its writer acknowledged seq {}",
+                    status.acked_upto
+                ),
+            }),
+            Some(status) if log.proven_ahead()? > status.acked_upto => Err(Error::Behind {
+                file: self.shared.wal_dir().join(STATUS_NAME),
+                found: format!(
+                    "an old copy: it ends at seq {}, and the log proves later commits",
+                    status.acked_upto
+                ),
+            }),
+            None if self.has_more(options)? => Err(Error::Behind {
+                file: self.shared.wal_dir().join(STATUS_NAME),
+                found: "missing or damaged, and the log holds commits that no segment has".into(),
+            }),
+            _ => Ok(true),
+        }
+    }
+
+    /// Whether the log has a whole frame above the segments.
+    fn has_more(&self, options: &Options) -> Result<bool, Error> {
+        let all = Status {
+            acked_upto: u64::MAX,
+            ..Status::default()
+        };
+        let (dir, floor) = (self.shared.wal_dir(), self.manifest.floor_file);
+        let mut log = LogReader::open(&options.env, &dir, self.manifest.store_id, floor)?;
+        while let Some(frame) = log.next(&all)? {
+            if frame.last_seq() > self.manifest.flushed_seq {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -225,7 +264,11 @@ fn open_consistent(options: &Options, dir: &Path) -> Result<State, Error> {
             Err(error) => return Err(error),
         };
         let waited = Duration::from_nanos(clock.monotonic_ns().saturating_sub(start_ns));
-        if waited > OPEN_WAIT {
+        let wait_max = match missing {
+            Some(Error::Behind { .. }) => BEHIND_WAIT,
+            _ => OPEN_WAIT,
+        };
+        if waited > wait_max {
             return Err(missing.unwrap_or_else(|| Error::Busy {
                 what: "the writer publishes faster than its files can be opened".into(),
             }));
@@ -239,6 +282,7 @@ fn open_consistent(options: &Options, dir: &Path) -> Result<State, Error> {
 fn is_moved(error: &Error) -> bool {
     match error {
         Error::Log(WalError::Removed { .. })
+        | Error::Behind { .. }
         | Error::Manifest(ManifestError::GenerationMissing { .. }) => true,
         Error::Segment(SegmentError::Io { source, .. }) => {
             source.kind() == std::io::ErrorKind::NotFound

@@ -114,6 +114,23 @@ impl LogReader {
         Ok(None)
     }
 
+    /// The highest seq that frames behind the current place call durable, 0 where there are
+    /// none. Above a status's `acked_upto` for more than a moment, that status is an old copy.
+    ///
+    /// # Errors
+    /// `Io` where a read failed.
+    pub fn proven_ahead(&mut self) -> Result<u64, WalError> {
+        let before = self.scan.at;
+        let mut proven = 0;
+        self.scan.refresh()?;
+        while let Step::Frame(header) = self.scan.step()? {
+            proven = proven.max(header.durable_upto);
+        }
+        self.scan.at = before;
+        self.scan.refresh()?;
+        Ok(proven)
+    }
+
     /// No frame here: go to the successor if there is one. False: nothing more for now.
     fn move_on(&mut self, flaw: Flaw, status: &Status) -> Result<bool, WalError> {
         let current = self.scan.header.number;
@@ -167,7 +184,7 @@ impl LogReader {
     }
 }
 
-fn open_or_removed(
+pub(crate) fn open_or_removed(
     env: &Env,
     dir: &Path,
     number: FileNumber,

@@ -20,13 +20,9 @@ const WORDS: [&str; 8] = [
 /// A disk before it is damaged, and what a store on it answers.
 pub(crate) struct Fixture {
     pub(crate) name: &'static str,
-    /// True where the log ends with a seal: all of it is proven to be durable.
-    pub(crate) is_sealed: bool,
     pub(crate) env: Env,
     pub(crate) disk: SimVfs,
     pub(crate) whole: Answers,
-    /// What it answered at the last flush: all that a reader without `STATUS` knows of.
-    pub(crate) flushed: Answers,
     /// What it answered before each of the batches that the log may lose with notice.
     pub(crate) earlier: Vec<Answers>,
     /// Earlier contents of files that still exist under their names.
@@ -130,7 +126,6 @@ pub(crate) fn build(clean: bool) -> Fixture {
     write(&store, 50..70, Durability::Synced);
     forget(&store, &[4, 33]);
     store.flush().expect("flushed");
-    let flushed = answers(&store.snapshot()).expect("answers");
     // From here on only in the log, over several files of it.
     for from in [70, 76, 82] {
         write(&store, from..from + 6, Durability::Synced);
@@ -160,11 +155,9 @@ pub(crate) fn build(clean: bool) -> Fixture {
             .any(|(other, content)| other == path && content != bytes)
     };
     Fixture {
-        is_sealed: clean,
         name: if clean { "sealed" } else { "pending" },
         env,
         whole,
-        flushed,
         earlier,
         stale: stale.into_iter().filter(changed).collect(),
         disk,

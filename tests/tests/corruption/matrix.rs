@@ -26,9 +26,6 @@ enum Outcome {
     Refused,
     /// The tail of the log was dropped, and the report says so.
     TailReported,
-    /// A reader shows an earlier commit: what is flushed where `STATUS` is lost, or the last
-    /// whole frame of a log that is not proven to be durable up to its end.
-    ReaderBehind,
 }
 
 #[derive(Debug, Default)]
@@ -137,24 +134,11 @@ fn as_reader(
     if !damage.apply(&disk) {
         return None;
     }
-    let is_hit = |of: fn(&Path) -> bool| damage.paths().into_iter().any(of);
-    let status_lost = is_hit(|path| path.ends_with("STATUS"));
-    let tail_lost = is_hit(is_log) && !fixture.is_sealed;
     let reader = match ReadOnlyStore::open(DIR, options(&env_over(fixture, &disk), mode)) {
         Err(error) => return Some(refused(fixture, &error)),
         Ok(reader) => reader,
     };
-    let found = all(&reader.snapshot());
-    let is = |state: &Answers| {
-        let mut pairs = found.iter().zip(state);
-        pairs.all(|(found, expected)| found.as_ref().ok() == Some(expected))
-    };
-    let behind = status_lost && is(&fixture.flushed);
-    let behind = behind || tail_lost && fixture.earlier.iter().any(is);
-    Some(match behind && !is(&fixture.whole) {
-        true => Ok(Outcome::ReaderBehind),
-        false => judge(fixture, found, None),
-    })
+    Some(judge(fixture, all(&reader.snapshot()), None))
 }
 
 type Role = fn(&Fixture, &Damage, ReadMode) -> Option<Result<Outcome, String>>;

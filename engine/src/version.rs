@@ -35,6 +35,8 @@ pub(crate) struct LiveMemtable {
     pub(crate) last_time_us: AtomicI64,
     /// Last seq applied before it began.
     pub(crate) base_seq: u64,
+    /// What forgets and tag edges applied since it began weigh in memory and log, in bytes.
+    pub(crate) rowless_bytes: AtomicU64,
     /// The tag graph as of its last seq, set when it is sealed.
     pub(crate) sealed_graph: OnceLock<Arc<TagGraph>>,
 }
@@ -48,6 +50,7 @@ impl LiveMemtable {
             last_seq: AtomicU64::new(last_seq),
             last_time_us: AtomicI64::new(i64::MIN),
             base_seq: last_seq,
+            rowless_bytes: AtomicU64::new(0),
             sealed_graph: OnceLock::new(),
         }
     }

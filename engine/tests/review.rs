@@ -79,3 +79,47 @@ fn a_flush_of_nothing_publishes_nothing() {
     store.flush().expect("flushes");
     assert_eq!(store.stats().expect("counts").generation, before + 1);
 }
+
+#[test]
+fn forgets_and_edges_alone_are_flushed_too_and_do_not_keep_the_log() {
+    let (env, _vfs, _clock) = Env::sim(10);
+    let options = Options {
+        memtable_bytes_max: 64 << 10,
+        log_file_bytes_max: 64 << 10,
+        ..options(&env)
+    };
+    let store = Store::open("/store", options).expect("opens");
+    let mut record = Record::new(scope(), "a", 1, "text");
+    record.tags = vec!["deploy".into()];
+    let mut batch = Batch::new();
+    batch.upsert(record);
+    store.write(batch).expect("writes");
+    store.flush().expect("flushes");
+    let flushed_seq = store.stats().expect("counts").flushed_seq;
+    for round in 0..100 {
+        let mut batch = Batch::new();
+        for at in 0..100 {
+            batch.forget(scope(), format!("nobody-{round}-{at}"));
+        }
+        batch.link_tag(edge("ops", &format!("tag-{round}")));
+        store.write(batch).expect("writes");
+    }
+    let stats = store.stats().expect("counts");
+    assert!(stats.flushed_seq > flushed_seq, "nothing was flushed");
+    assert!(
+        stats.wal_bytes < 400 << 10,
+        "{} bytes of log",
+        stats.wal_bytes
+    );
+    assert_eq!(hits_under(&store, "deploy"), 1);
+}
+
+#[test]
+fn a_closed_handle_says_so_even_to_an_empty_batch() {
+    let (env, _vfs, _clock) = Env::sim(11);
+    let store = Store::open("/store", options(&env)).expect("opens");
+    let other = store.clone();
+    store.close().expect("closes");
+    let error = other.write(Batch::new()).expect_err("closed");
+    assert!(matches!(error, chronolith::Error::Closed), "{error}");
+}

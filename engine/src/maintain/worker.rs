@@ -3,12 +3,14 @@
 //! One thread flushes, so memtables are published in the order they were sealed; another one
 //! compacts, so a long merge never makes writers wait. Both sleep on a signal.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chronolith_vfs::Joiner;
 
 use crate::error::Error;
+use crate::reserve::is_full;
 
 /// How long an error keeps a worker from trying again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -25,7 +27,10 @@ struct State {
     stop: bool,
     /// Raised by whoever made work.
     work: u64,
-    last_error: Option<String>,
+    /// The last failure of each kind of work that has not succeeded since.
+    errors: BTreeMap<&'static str, String>,
+    /// The kinds whose failure was a full disk.
+    full: BTreeSet<&'static str>,
 }
 
 impl Signal {
@@ -53,14 +58,22 @@ impl Signal {
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// The last failure of a worker, if it has not worked since.
+    /// What fails in the background, and has not worked since.
     pub(crate) fn last_error(&self) -> Option<String> {
-        self.lock().last_error.clone()
+        let state = self.lock();
+        let errors = state.errors.iter();
+        let told: Vec<_> = errors.map(|(work, why)| format!("{work}: {why}")).collect();
+        (!told.is_empty()).then(|| told.join("; "))
     }
 
-    /// Notes the outcome of work that a caller did in a worker's place.
-    pub(crate) fn note(&self, outcome: Result<(), Error>) {
-        self.lock().last_error = outcome.err().map(|error| error.to_string());
+    /// True while `work` fails because the disk is full.
+    pub(crate) fn is_full(&self, work: &'static str) -> bool {
+        self.lock().full.contains(work)
+    }
+
+    /// Notes the outcome of `work`, by whoever did it.
+    pub(crate) fn note(&self, work: &'static str, outcome: Result<(), Error>) {
+        self.lock().note(work, outcome.err());
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -68,8 +81,14 @@ impl Signal {
     }
 
     /// Runs `step` whenever there is work, until told to stop. `step` says whether it did
-    /// something and should run again at once.
-    pub(crate) fn run(&self, step: impl Fn() -> Result<bool, Error>) {
+    /// something and should run again at once. A panic is noted under `work` and goes on.
+    pub(crate) fn run(&self, work: &'static str, step: impl Fn() -> Result<bool, Error>) {
+        let told = NoteOnDrop { signal: self, work };
+        self.run_guarded(work, step);
+        std::mem::forget(told);
+    }
+
+    fn run_guarded(&self, work: &'static str, step: impl Fn() -> Result<bool, Error>) {
         let mut seen = None;
         let mut state = self.lock();
         while !state.stop {
@@ -86,7 +105,7 @@ impl Signal {
             state = self.lock();
             match done {
                 Ok(again) => {
-                    state.last_error = None;
+                    state.note(work, None);
                     if again {
                         seen = None;
                         state.work += 1;
@@ -94,7 +113,7 @@ impl Signal {
                     self.changed.notify_all();
                 }
                 Err(error) => {
-                    state.last_error = Some(error.to_string());
+                    state.note(work, Some(error));
                     self.changed.notify_all();
                     let retry = self
                         .changed
@@ -104,6 +123,33 @@ impl Signal {
                 }
             }
         }
+    }
+}
+
+impl State {
+    fn note(&mut self, work: &'static str, error: Option<Error>) {
+        match error.as_ref().is_some_and(is_full) {
+            true => self.full.insert(work),
+            false => self.full.remove(work),
+        };
+        match error {
+            Some(error) => self.errors.insert(work, error.to_string()),
+            None => self.errors.remove(work),
+        };
+    }
+}
+
+/// Notes the end of a worker that nobody asked for, unless forgotten.
+struct NoteOnDrop<'a> {
+    signal: &'a Signal,
+    work: &'static str,
+}
+
+impl Drop for NoteOnDrop<'_> {
+    fn drop(&mut self) {
+        let why = "ended by a panic; reopen the store".to_owned();
+        self.signal.lock().errors.insert(self.work, why);
+        self.signal.changed.notify_all();
     }
 }
 
@@ -136,5 +182,41 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    fn failed() -> Result<bool, Error> {
+        Err(Error::Internal("no room".into()))
+    }
+
+    #[test]
+    fn one_workers_success_does_not_hide_anothers_failure() {
+        let signal = Signal::default();
+        signal.note("flush", failed().map(|_| ()));
+        signal.note("compact", Ok(()));
+        let told = signal.last_error().expect("the flush still fails");
+        assert!(
+            told.starts_with("flush: ") && told.contains("no room"),
+            "{told}"
+        );
+        signal.note("flush", Ok(()));
+        assert_eq!(signal.last_error(), None);
+    }
+
+    #[test]
+    fn a_worker_that_panics_is_told_of() {
+        let signal = Signal::default();
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            signal.run("flush", || panic!("planned"));
+        }));
+        assert!(ended.is_err());
+        let told = signal.last_error().expect("a worker is gone");
+        assert!(told.contains("flush") && told.contains("panic"), "{told}");
     }
 }

@@ -53,7 +53,7 @@ impl Applier {
     ) -> Result<u64, Error> {
         let version = current.version();
         let mut graph: Option<TagGraph> = None;
-        let mut removed = 0;
+        let (mut removed, mut rowless_bytes) = (0, 0);
         let mut last_seq = first_seq;
         for (seq, operation) in (first_seq..).zip(operations) {
             match operation {
@@ -84,6 +84,7 @@ impl Applier {
                     .get_or_insert_with(|| (*version.tag_graph).clone())
                     .remove(edge),
             }
+            rowless_bytes += rowless_bytes_of(operation);
             last_seq = seq;
         }
         // Only whole batches count: a flush never ends inside one.
@@ -93,7 +94,10 @@ impl Applier {
         if let Some(graph) = graph {
             replace_graph(current, &version, graph, last_seq);
         }
-        if version.active().table.is_full() {
+        // Forgets and edges fill no rows, but the log keeps them until the next flush.
+        let rowless = &active.rowless_bytes;
+        let rowless_bytes = rowless_bytes + rowless.fetch_add(rowless_bytes, Ordering::Relaxed);
+        if active.table.is_full() || rowless_bytes >= shared.memtable_bytes_max {
             self.seal(shared, current);
         }
         Ok(removed)
@@ -111,6 +115,20 @@ impl Applier {
         version.memtables.push(next);
         current.replace(version);
     }
+}
+
+/// Memory and log bytes, about, of an operation that adds no row.
+fn rowless_bytes_of(operation: &Ready) -> u64 {
+    const DEATH_BYTES: usize = 64;
+    const EDGE_BYTES: usize = 128;
+    let bytes = match operation {
+        Ready::Put { .. } => 0,
+        Ready::Forget { scope, id } => DEATH_BYTES + scope.key().len() + id.len(),
+        Ready::LinkTag(edge) | Ready::UnlinkTag(edge) => {
+            EDGE_BYTES + edge.scope.key().len() + edge.parent.len() + edge.child.len()
+        }
+    };
+    bytes as u64
 }
 
 fn replace_graph(current: &Current, version: &Version, graph: TagGraph, last_seq: u64) {

@@ -239,7 +239,7 @@ impl Pipeline {
     }
 
     /// Runs `work`; where it panics everybody else is told, who would wait for it for ever.
-    fn guarded<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn guarded<T>(&self, work: impl FnOnce() -> T) -> T {
         let told = FailOnDrop(self);
         let done = work();
         std::mem::forget(told);
@@ -332,7 +332,7 @@ struct FailOnDrop<'a>(&'a Pipeline);
 
 impl Drop for FailOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.fail("a panic while writing a batch");
+        self.0.fail("a panic while writing or flushing a batch");
     }
 }
 

@@ -7,7 +7,7 @@
 //! | count | u32 | that of the zone | [`ScopeDir::open`] |
 //! | key: shared prefix, rest | varints + bytes | a scope's key, above the one before | [`ScopeDir::open`] |
 //! | rows | varint | 1 or more; all together those of the zone | [`ScopeDir::open`] |
-//! | length sum | varint | all together that of the footer | [`ScopeDir::open`], scrub |
+//! | length sum | varint | up to 2^32 - 1 a row; all together that of the footer | [`ScopeDir::open`], scrub |
 //! | first event time - zone's first; span | varints | inside the zone | [`ScopeDir::open`], scrub |
 //! | has a timeline of its own | u8 | 0, 1 | [`ScopeDir::open`] |
 
@@ -141,7 +141,10 @@ impl ScopeDir {
             return Err(take.corrupt("a scope without rows"));
         }
         self.first_rows.push(start + rows);
-        let length_sum = self.length_sum().checked_add(take.varint()?);
+        // So bounded, sums of populations do not overflow.
+        let length_max = u64::from(rows) * u64::from(u32::MAX);
+        let length = take.varint_max("length sum of a scope", length_max)?;
+        let length_sum = self.length_sum().checked_add(length);
         let Some(length_sum) = length_sum else {
             return Err(take.corrupt("lengths overflow"));
         };

@@ -47,6 +47,8 @@ const TAG_RESERVED_MAX: u8 = 15;
 const COMMIT_TIME_AT: usize = 1;
 /// Smallest op: a delete of a one-byte id in a one-byte scope.
 const OP_BYTES_MIN: usize = 1 + 3 + 2;
+/// Ops for which there is room before the first one is read.
+const OPS_CAPACITY_MAX: usize = 1024;
 /// Smallest tag: its length and one byte.
 const STORED_TAG_BYTES_MIN: usize = 2;
 const VECTOR_BYTES_MAX: usize = DIM_MAX * 4;
@@ -349,7 +351,9 @@ pub fn decode_batch(bytes: &[u8]) -> Result<Batch, CodecError> {
     }
     let commit_time_us = i64::from_le_bytes(input.array("commit time")?);
     let count = input.varint(input.left() / OP_BYTES_MIN, "number of operations")?;
-    let mut ops = Vec::with_capacity(count);
+    // An op in memory is larger than the smallest one in bytes: what a count claims is not
+    // allocated before the ops are there.
+    let mut ops = Vec::with_capacity(count.min(OPS_CAPACITY_MAX));
     for _ in 0..count {
         ops.push(op(&mut input)?);
     }

@@ -3,6 +3,14 @@
 //! The section is a sequence of columns, each a kind (u16), six zero bytes and a packed
 //! column (see `packed`); unknown kinds are skipped, a missing known one is damage. Times
 //! are kept with the sign bit turned, so that their order is that of unsigned numbers.
+//!
+//! | value | range | verified by |
+//! |---|---|---|
+//! | event time, commit seq, source class | those of the zone | with each read |
+//! | importance | 0 to 1, or none | with each read |
+//! | length, tokens, cluster, source id | 32 bits | with each read |
+//! | commit time, end of validity, expiry | 64 bits | every value is allowed |
+//! | start of validity | 64 bits, as its distance from event time | every value is allowed |
 
 mod packed;
 
@@ -11,6 +19,7 @@ pub(crate) use packed::{Packed, partition_point, write_packed};
 use crate::error::SegmentError;
 use crate::format::bytes::{Put, Take};
 use crate::format::{Section, SectionSink};
+use crate::read::Zone;
 use crate::record::RowFields;
 
 type Result<T> = std::result::Result<T, SegmentError>;
@@ -117,14 +126,17 @@ const fn signed(value: u64) -> i64 {
 pub(crate) struct Columns {
     /// In the order of [`KINDS`].
     columns: Vec<Packed>,
+    /// What pruning goes by: no value may lie outside.
+    zone: Zone,
 }
 
 impl Columns {
-    /// Opens the section, whose columns have `rows` values each.
+    /// Opens the section, whose columns have a value for each row of the zone.
     ///
     /// # Errors
     /// `Corrupt` where a column is missing, stands twice or leaves the section.
-    pub(crate) fn open(section: &Section, rows: u32) -> Result<Self> {
+    pub(crate) fn open(section: &Section, zone: &Zone) -> Result<Self> {
+        let rows = zone.rows;
         let mut found: [Option<Packed>; KINDS.len()] = Default::default();
         let mut at = 0;
         while at < section.len() {
@@ -149,7 +161,10 @@ impl Columns {
             .zip(&KINDS)
             .map(|(column, kind)| column.ok_or_else(|| missing(kind)))
             .collect::<Result<_>>()?;
-        Ok(Self { columns })
+        Ok(Self {
+            columns,
+            zone: *zone,
+        })
     }
 
     fn value(&self, kind: Kind, row: u32) -> Result<u64> {
@@ -162,12 +177,22 @@ impl Columns {
 
     /// Event time, µs.
     pub(crate) fn event_time_us(&self, row: u32) -> Result<i64> {
-        self.value(Kind::EventTime, row).map(signed)
+        let (first, last) = self.zone.event_time_us;
+        let time_us = signed(self.value(Kind::EventTime, row)?);
+        if time_us < first || time_us > last {
+            return Err(self.outside(Kind::EventTime, row));
+        }
+        Ok(time_us)
     }
 
     /// Commit seq.
     pub(crate) fn commit_seq(&self, row: u32) -> Result<u64> {
-        self.value(Kind::CommitSeq, row)
+        let (first, last) = self.zone.commit_seq;
+        let seq = self.value(Kind::CommitSeq, row)?;
+        if seq < first || seq > last {
+            return Err(self.outside(Kind::CommitSeq, row));
+        }
+        Ok(seq)
     }
 
     /// Exact length in counted tokens.
@@ -178,10 +203,10 @@ impl Columns {
     /// Source class column value.
     pub(crate) fn source_class(&self, row: u32) -> Result<u8> {
         let value = self.value(Kind::SourceClass, row)?;
-        u8::try_from(value).map_err(|_| {
-            self.column(Kind::SourceClass)
-                .corrupt(format!("source class {value}"))
-        })
+        u8::try_from(value)
+            .ok()
+            .filter(|class| *class <= self.zone.source_class_max)
+            .ok_or_else(|| self.outside(Kind::SourceClass, row))
     }
 
     /// Position in the source ids.
@@ -212,11 +237,17 @@ impl Columns {
     fn importance(&self, row: u32) -> Result<f32> {
         match self.value(Kind::Importance, row)? {
             u64::MAX => Ok(f32::NAN),
-            bits => u32::try_from(bits).map(f32::from_bits).map_err(|_| {
-                self.column(Kind::Importance)
-                    .corrupt(format!("importance bits {bits:x}"))
-            }),
+            bits => u32::try_from(bits)
+                .map(f32::from_bits)
+                .ok()
+                .filter(|importance| (0.0..=1.0).contains(importance))
+                .ok_or_else(|| self.outside(Kind::Importance, row)),
         }
+    }
+
+    fn outside(&self, kind: Kind, row: u32) -> SegmentError {
+        self.column(kind)
+            .corrupt(format!("{kind:?} of row {row} is outside of its range"))
     }
 }
 

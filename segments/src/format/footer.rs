@@ -7,7 +7,7 @@
 //! | vector space | u8 present; dim u32, format u8, normalised u8 | dim 1 to 4,096 | `decode` |
 //! | token counter | u8 | 0, 1 | `decode` |
 //! | bucket | level u8, start i64, end i64 | start < end | `decode` |
-//! | zone | rows, vectors, scopes u32; event time, commit seq 8 each; class u8 | rows up to 2^30; time inside the bucket | `decode`, `Segment::verify_all` |
+//! | zone | rows, vectors, scopes u32; event time, commit seq 8 each; class u8 | rows up to 2^30; time inside the bucket and the years 1 to 9999 | `decode`, `Segment::verify_all` |
 //! | counts | summaries u32; terms, postings, length sum u64 | - | `Segment::verify_all` |
 //! | lineage | u32 count, u64 each | up to 65,536 | `decode` |
 
@@ -18,6 +18,7 @@ use crate::error::SegmentError;
 use crate::limits::{DIM_MAX, NAME_BYTES_MAX, ROWS_MAX};
 use crate::prepared::{TokenCounter, VectorFormat, VectorSpace};
 use crate::read::Zone;
+use crate::record::{TIME_MAX_US, TIME_MIN_US};
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -307,6 +308,9 @@ fn take_zone(take: &mut Take<'_>, bucket: &Bucket) -> Result<Zone> {
         source_class_max: take.u8()?,
     };
     let (first, last) = zone.event_time_us;
+    if first < TIME_MIN_US || last >= TIME_MAX_US {
+        return Err(take.corrupt("event times lie outside the years 1 to 9999"));
+    }
     if zone.rows == 0 || zone.rows > ROWS_MAX {
         return Err(take.corrupt(format!("{} rows; 1 to {ROWS_MAX}", zone.rows)));
     }

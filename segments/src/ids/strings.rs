@@ -8,7 +8,7 @@
 //! | a name: shared prefix * 2, rest length, rest | varints + bytes | name up to the list's limit, UTF-8 | [`Names::get`] |
 //! | a UUID: 1, its bytes | varint + 16 | - | [`Names::get`] |
 //! | group offsets, then the end of the last | packed column | ascending, before the column | [`Names::get`] |
-//! | offset of that column, count, zero | u64, u32, u32 | inside the section | [`Names::open`] |
+//! | offset of that column, count, zero | u64, u32, u32 | inside the section; no name takes less than two bytes | [`Names::open`] |
 
 use crate::columns::{Packed, write_packed};
 use crate::error::SegmentError;
@@ -21,6 +21,8 @@ type Result<T> = std::result::Result<T, SegmentError>;
 const GROUP_LEN: u32 = 16;
 const TRAILER_BYTES: u64 = 16;
 const UUID_BYTES: usize = 36;
+/// Least bytes of a name: what it shares, and how much follows.
+const NAME_BYTES_MIN: u64 = 2;
 /// Where a UUID has its hyphens.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
@@ -84,6 +86,11 @@ impl Names {
         let (column_at, count) = (take.u64()?, take.u32()?);
         if column_at > at {
             return Err(take.corrupt(format!("offsets at {column_at} of {at}")));
+        }
+        // With the ids this bounds the rows of a segment by the bytes of its file, and so all
+        // that is ever allocated or walked by rows: columns of equal values take no bytes.
+        if u64::from(count) * NAME_BYTES_MIN > column_at {
+            return Err(take.corrupt(format!("{count} names in {column_at} bytes")));
         }
         let (offsets, end) =
             Packed::open_counted(section, column_at, count.div_ceil(GROUP_LEN) + 1)?;
@@ -225,6 +232,22 @@ mod tests {
             list(&names).len(),
             64 * 17 + 32 + 5 + 8 + 16 - 5 + (5_u64 * 3).div_ceil(8)
         );
+    }
+
+    #[test]
+    fn more_names_than_their_bytes_can_hold_are_refused() {
+        let mut sink = VecSink::default();
+        // A column of equal offsets takes no bytes, however many it claims.
+        write_packed(&mut sink, &[0; 3]).expect("memory");
+        let mut bytes = sink.bytes;
+        let groups = (1_u32 << 29).div_ceil(GROUP_LEN) + 1;
+        bytes[4..8].copy_from_slice(&groups.to_le_bytes());
+        bytes.put_u64(0);
+        bytes.put_u32(1 << 29);
+        bytes.put_u32(0);
+        let refused = Names::open(&Section::in_memory("ids", bytes), 1024);
+        let message = refused.expect_err("too many").to_string();
+        assert!(message.contains("536870912 names in 0 bytes"), "{message}");
     }
 
     proptest! {

@@ -132,7 +132,7 @@ impl Segment {
         )?;
         let source_ids = loaded.optional(SectionKind::SourceIds);
         Ok(Self {
-            columns: Columns::open(&section(SectionKind::Columns)?, zone.rows)?,
+            columns: Columns::open(&section(SectionKind::Columns)?, &zone)?,
             timeline: Timeline::open(&section(SectionKind::Timeline)?, &scopes)?,
             ids: Ids::open(
                 &section(SectionKind::Ids)?,

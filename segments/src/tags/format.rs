@@ -10,9 +10,9 @@
 //!
 //! | field | width | range | verified by |
 //! |---|---|---|---|
-//! | FST (`tantivy_fst` version 1) | rest of the section | - | the section's checksums; ordinals by `FstDictionary` |
+//! | FST (`tantivy_fst` version 2) | rest of the section | - | the section's checksums; every node by `automaton`, ordinals by `FstDictionary` |
 //! | `tags` trailer: tags; zeros | 4 + 12 | equals the FST's count | `Tags::open` |
-//! | set: roaring, portable format, optimised | - | rows of the segment | `Tags::set`: parsed with validation, no byte left, largest row |
+//! | set: roaring, portable format, optimised | - | rows of the segment | `Tags::set`: containers counted first, parsed with validation, no byte left, largest row |
 //! | end of a set, from the section's start | 8 | ascending, the last = start of the ends | `Tags::set` |
 //! | `tag_sets` trailer: tags, rows; zeros | 4 + 4 + 8 | as in `tags`, the segment | `Tags::open` |
 //! | ordinals of all rows' tags, each row's ascending, `ordinal width` bits, lowest first | ceil(entries x width / 8) | below tags | `RowTags::ordinals` |

@@ -11,6 +11,13 @@ use crate::terms::{Dictionary, FstDictionary, Keys};
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
+/// Rows of one container of a roaring set.
+const CONTAINER_ROWS: u32 = 1 << 16;
+/// First two bytes of a roaring set with containers of runs; its containers - 1 follow.
+const RUNS_COOKIE: u16 = 12347;
+/// First four bytes of one without; its containers follow.
+const NO_RUNS_COOKIE: u32 = 12346;
+
 /// Names that are taken from the dictionary at a time.
 const BATCH_NAMES: usize = 512;
 
@@ -131,6 +138,10 @@ impl Tags {
             return Err(self.sets.corrupt(self.ends, message));
         };
         let bytes = self.sets.get(start, len)?;
+        if containers(&bytes).is_none_or(|count| count > self.rows.div_ceil(CONTAINER_ROWS)) {
+            let message = format!("set {index} has more containers than its rows can fill");
+            return Err(self.sets.corrupt(start, message));
+        }
         let mut rest = &bytes[..];
         let set = RoaringBitmap::deserialize_from(&mut rest)
             .map_err(|error| self.sets.corrupt(start, format!("set {index}: {error}")))?;
@@ -157,6 +168,19 @@ impl Tags {
         let text = std::str::from_utf8(name)
             .map_err(|_| self.section.corrupt(0, "a tag name is not UTF-8"))?;
         Ok(text.to_owned())
+    }
+}
+
+/// How many containers a roaring set claims: it allocates for that many before it reads them.
+/// `None` where the bytes start as no set does.
+///
+/// Source: <https://github.com/RoaringBitmap/RoaringFormatSpec>, "Cookie header".
+fn containers(bytes: &[u8]) -> Option<u32> {
+    let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    match word(0)? {
+        NO_RUNS_COOKIE => word(4),
+        cookie if cookie & 0xffff == u32::from(RUNS_COOKIE) => Some((cookie >> 16) + 1),
+        _ => None,
     }
 }
 

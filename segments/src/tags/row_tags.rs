@@ -6,6 +6,7 @@ use super::format::{
 };
 use crate::error::SegmentError;
 use crate::format::Section;
+use crate::limits::TAGS_MAX;
 use crate::postings::u32_at;
 
 type Result<T> = std::result::Result<T, SegmentError>;
@@ -128,7 +129,9 @@ impl RowTags {
             .map(|i| u64::from(unpack(&counts, 0, width, i)))
             .sum();
         let (first, count) = (u64::from(before) + sum, unpack(&counts, 0, width, within));
-        let fits = first + u64::from(count) <= u64::from(self.entries) && count <= self.tags;
+        let fits = first + u64::from(count) <= u64::from(self.entries)
+            && count <= self.tags
+            && count as usize <= TAGS_MAX;
         let first = u32::try_from(first).ok().filter(|_| fits);
         let message = || {
             format!(

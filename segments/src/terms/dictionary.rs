@@ -8,16 +8,13 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
-use tantivy_fst::raw::{Builder, Fst};
-use tantivy_fst::{IntoStreamer, Streamer};
+use tantivy_fst::raw::Builder;
 
+use super::automaton::{Automaton, KEY_BYTES_MAX};
 use crate::error::SegmentError;
 use crate::format::Section;
 
 type Result<T> = std::result::Result<T, SegmentError>;
-
-/// Longest key of any dictionary, bytes: an end to walks over damaged bytes.
-const KEY_BYTES_MAX: usize = 1024;
 
 /// Keys of a segment, numbered from 0 in ascending order of their bytes.
 pub(crate) trait Dictionary: Send + Sync + fmt::Debug {
@@ -125,11 +122,8 @@ impl fmt::Debug for FstBuilder {
     }
 }
 
-/// A dictionary kept as an FST (`tantivy_fst`, value = ordinal) in a stretch of a section.
-///
-/// The FST's own code indexes without checks of its own and panics on bytes that are not an
-/// FST: what keeps that away is the section's checksum, verified before each first use.
-/// Beyond it: header, root and count are checked here, and every ordinal it yields.
+/// A dictionary kept as an FST (`tantivy_fst` builds it, value = ordinal) in a stretch of a
+/// section. Bytes that are none give an error wherever they are first met: see `automaton`.
 #[derive(Debug)]
 pub(crate) struct FstDictionary {
     section: Section,
@@ -156,14 +150,14 @@ impl FstDictionary {
             len,
             copy: OnceLock::new(),
         };
-        let found = dictionary.fst()?.len();
-        if found != len as usize {
+        let found = dictionary.automaton()?.keys();
+        if found != u64::from(len) {
             return Err(dictionary.corrupt(format!("{found} keys, expected {len}")));
         }
         Ok(dictionary)
     }
 
-    fn fst(&self) -> Result<Fst<&[u8]>> {
+    fn automaton(&self) -> Result<Automaton<'_>> {
         let bytes = match self.copy.get() {
             Some(copy) => copy,
             None => match self.section.get(self.start, self.bytes)? {
@@ -171,22 +165,16 @@ impl FstDictionary {
                 Cow::Owned(bytes) => &**self.copy.get_or_init(|| bytes),
             },
         };
-        // Its own check lets a root address pass that is not at the end: look first.
-        let root_at_end = bytes.len().checked_sub(8).is_some_and(|at| {
-            let root = bytes[at..]
-                .iter()
-                .rev()
-                .fold(0_u64, |root, byte| root << 8 | u64::from(*byte));
-            root == 0 && bytes.len() == 32 || root.checked_add(17) == Some(bytes.len() as u64)
-        });
-        if !root_at_end {
-            return Err(self.corrupt("no root at the end of the dictionary"));
-        }
-        Fst::new(bytes).map_err(|error| self.corrupt(format!("not a dictionary: {error}")))
+        Automaton::open(bytes)
+            .ok_or_else(|| self.corrupt("not a dictionary: its header or root is none"))
     }
 
     fn corrupt(&self, message: impl Into<String>) -> SegmentError {
         self.section.corrupt(self.start, message)
+    }
+
+    fn broken(&self) -> SegmentError {
+        self.corrupt("a node of the dictionary is none")
     }
 
     fn check(&self, ordinal: u64) -> Result<u32> {
@@ -203,31 +191,16 @@ impl Dictionary for FstDictionary {
     }
 
     fn ordinal(&self, key: &[u8]) -> Result<Option<u32>> {
-        self.fst()?
-            .get(key)
-            .map(|ordinal| self.check(ordinal.value()))
+        let found = self.automaton()?.get(key);
+        found
+            .ok_or_else(|| self.broken())?
+            .map(|ordinal| self.check(ordinal))
             .transpose()
     }
 
-    /// Ordinals ascend with the keys, so the way to one takes, at each node, the last
-    /// transition that does not pass it.
     fn key(&self, ordinal: u32, key: &mut Vec<u8>) -> Result<()> {
-        let fst = self.fst()?;
-        let (mut node, mut left) = (fst.root(), u64::from(ordinal));
-        key.clear();
-        while !(left == 0 && node.is_final()) {
-            let next = node
-                .transitions()
-                .take_while(|next| next.out.value() <= left)
-                .last();
-            let Some(next) = next.filter(|_| key.len() < KEY_BYTES_MAX) else {
-                return Err(self.corrupt(format!("no key with number {ordinal}")));
-            };
-            left -= next.out.value();
-            key.push(next.inp);
-            node = fst.node(next.addr);
-        }
-        Ok(())
+        let found = self.automaton()?.key(u64::from(ordinal), key);
+        found.ok_or_else(|| self.corrupt(format!("no key with number {ordinal}")))
     }
 
     fn keys_after(
@@ -238,22 +211,20 @@ impl Dictionary for FstDictionary {
         keys: &mut Keys,
     ) -> Result<()> {
         keys.clear();
-        let fst = self.fst()?;
-        let range = match after {
-            Some(key) => fst.range().gt(key),
-            None => fst.range(),
-        };
-        let mut stream = range.into_stream();
+        let mut walk = self.automaton()?.walk(after).ok_or_else(|| self.broken())?;
         let mut expected = u64::from(first);
-        while keys.len() < keys_max {
-            let Some((key, ordinal)) = stream.next() else {
+        // Behind the last key one more step is taken: nothing may follow it.
+        while keys.len() < keys_max || expected == u64::from(self.len) {
+            let next = walk.next_key().ok_or_else(|| self.broken())?;
+            let Some((key, ordinal)) = next else {
                 break;
             };
-            if ordinal.value() != expected || expected >= u64::from(self.len) {
-                return Err(self.corrupt(format!(
-                    "key number {} at place {expected}",
-                    ordinal.value()
-                )));
+            if ordinal != expected || expected >= u64::from(self.len) {
+                return Err(self.corrupt(format!("key number {ordinal} at place {expected}")));
+            }
+            let before = keys.len().checked_sub(1).map(|last| keys.get(last));
+            if before.or(after).is_some_and(|before| before >= key) {
+                return Err(self.corrupt(format!("key number {ordinal} is out of order")));
             }
             keys.push(key);
             expected += 1;

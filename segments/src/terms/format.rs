@@ -8,7 +8,7 @@
 //!
 //! | field | width | range | verified by |
 //! |---|---|---|---|
-//! | FST (`tantivy_fst` version 1) | see trailer | - | the section's checksums; ordinals by `FstDictionary` |
+//! | FST (`tantivy_fst` version 2) | see trailer | - | the section's checksums; every node by `automaton`, ordinals by `FstDictionary` |
 //! | entry: rows that hold the term | 4 | 1 to the segment's rows | `PostingLists::open` |
 //! | entry, 1 row: the row, its frequency | 4 + 4 | below rows; 1 or more | `List::tail` |
 //! | entry, 2 to 127 rows: offset in `postings`, then length | 5 + 3 | inside the section | `PostingLists::open`, `Section::get` |

@@ -1,5 +1,6 @@
 //! Which terms does a segment hold, and where are their postings?
 
+mod automaton;
 mod dictionary;
 mod format;
 mod reader;

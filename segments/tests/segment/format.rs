@@ -1,7 +1,5 @@
 //! Reads and repairs a segment file from its documented layout, without the reader's code.
 
-use std::ops::Range;
-
 use chronolith_segments::format::SectionKind;
 
 pub const BLOCK: usize = 16 << 10;
@@ -37,21 +35,6 @@ impl Layout {
                 .sections
                 .iter()
                 .any(|part| (part.start..part.end).contains(&at))
-    }
-
-    /// Where the term and tag dictionaries have their transducers.
-    pub fn transducers(&self, bytes: &[u8]) -> Vec<Range<usize>> {
-        let of = |name: &str| {
-            self.sections
-                .iter()
-                .find(|part| part.name == name)
-                .expect("a section")
-        };
-        let (terms, tags) = (of("terms"), of("tags"));
-        vec![
-            terms.start..terms.start + number(bytes, terms.end - 8, 8),
-            tags.start..tags.end - 16,
-        ]
     }
 }
 

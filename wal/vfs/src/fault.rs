@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::bytes::FileBytes;
 use crate::op::{Errno, OpKind};
 use crate::sim::{FailedSync, SimVfs};
-use crate::traits::{DirEntry, Stat, Vfs, VfsFile, VfsLock};
+use crate::traits::{DirEntry, FileKind, Stat, Vfs, VfsFile, VfsLock};
 
 /// What happens to an operation that a rule picks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +30,8 @@ pub enum FaultAction {
 pub struct FaultRule {
     /// Kind of operation; `None` is any.
     pub kind: Option<OpKind>,
-    /// Only paths that contain this. A file is known by the path it was opened by, a rename
-    /// by both its paths.
+    /// Only paths that contain this. A file is known by the path it was opened by, a rename or
+    /// a link by both its paths.
     pub path_part: Option<String>,
     /// Operations that match and are left alone before the first that is hit.
     pub skip: u64,
@@ -254,6 +254,11 @@ impl Vfs for FaultVfs {
         self.run(OpKind::Rename, &[from, to], rename)
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let link = |_| self.0.inner.hard_link(from, to);
+        self.run(OpKind::Link, &[from, to], link)
+    }
+
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.run(OpKind::Remove, &[path], |_| self.0.inner.remove_file(path))
     }
@@ -278,6 +283,10 @@ impl Vfs for FaultVfs {
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
         self.run(OpKind::Stat, &[path], |_| self.0.inner.stat(path))
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<FileKind> {
+        self.run(OpKind::Stat, &[path], |_| self.0.inner.kind(path))
     }
 
     fn seal(&self, path: &Path) -> io::Result<()> {

@@ -48,4 +48,6 @@ pub use real::{RealClock, RealEntropy, RealThreads, RealVfs};
 pub use sim::{
     CrashImage, FailedSync, SeededEntropy, SimClock, SimVfs, TraceEntry, is_simulated_crash,
 };
-pub use traits::{Clock, DirEntry, Entropy, Env, Joiner, Stat, Threads, Vfs, VfsFile, VfsLock};
+pub use traits::{
+    Clock, DirEntry, Entropy, Env, FileKind, Joiner, Stat, Threads, Vfs, VfsFile, VfsLock,
+};

@@ -36,17 +36,19 @@ pub enum OpKind {
     SyncDir,
     /// `list`.
     List,
-    /// `stat`.
+    /// `stat` and `kind`.
     Stat,
     /// `seal`.
     Seal,
     /// `try_lock`.
     Lock,
+    /// `hard_link`.
+    Link,
 }
 
 impl OpKind {
     /// Every kind, in declaration order.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::OpenRead,
         Self::OpenWrite,
         Self::Create,
@@ -65,6 +67,7 @@ impl OpKind {
         Self::Stat,
         Self::Seal,
         Self::Lock,
+        Self::Link,
     ];
 }
 

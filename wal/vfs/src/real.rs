@@ -14,7 +14,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::bytes::FileBytes;
 use crate::map;
-use crate::traits::{Clock, DirEntry, Entropy, Env, Joiner, Stat, Threads, Vfs, VfsFile, VfsLock};
+use crate::traits::{
+    Clock, DirEntry, Entropy, Env, FileKind, Joiner, Stat, Threads, Vfs, VfsFile, VfsLock,
+};
 
 /// Mode of a file that is still written.
 const FILE_MODE: u32 = 0o600;
@@ -72,6 +74,10 @@ impl Vfs for RealVfs {
         fs::rename(from, to)
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
@@ -108,6 +114,15 @@ impl Vfs for RealVfs {
         Ok(Stat {
             len,
             is_dir: meta.is_dir(),
+        })
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<FileKind> {
+        let kind = fs::symlink_metadata(path)?.file_type();
+        Ok(match (kind.is_file(), kind.is_dir()) {
+            (true, _) => FileKind::File,
+            (_, true) => FileKind::Dir,
+            _ => FileKind::Other,
         })
     }
 

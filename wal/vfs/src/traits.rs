@@ -27,6 +27,17 @@ pub struct Stat {
     pub is_dir: bool,
 }
 
+/// What a name stands for, links not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link, pipe, socket or device: never made by the engine.
+    Other,
+}
+
 /// A file system.
 ///
 /// Paths are absolute or relative to the process; the engine only ever passes a store
@@ -56,6 +67,15 @@ pub trait Vfs: Send + Sync + fmt::Debug {
     /// # Errors
     /// The system's error.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file a second name on the same file system; the new one must be free. Durable
+    /// after `sync_dir` of the new name's directory.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `CrossesDevices`, or the system's error; `Unsupported` where there are
+    /// no such links. A caller may copy instead.
+    fn hard_link(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Removes a file's name. Open handles and maps stay readable.
     ///
     /// # Errors
@@ -86,6 +106,16 @@ pub trait Vfs: Send + Sync + fmt::Debug {
     /// # Errors
     /// `NotFound`, or the system's error.
     fn stat(&self, path: &Path) -> io::Result<Stat>;
+    /// What a path stands for; a symbolic link is itself, not what it points to.
+    ///
+    /// # Errors
+    /// `NotFound`, or the system's error.
+    fn kind(&self, path: &Path) -> io::Result<FileKind> {
+        Ok(match self.stat(path)?.is_dir {
+            true => FileKind::Dir,
+            false => FileKind::File,
+        })
+    }
     /// Makes a file read-only (mode 0400): it is sealed and never written again.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The state behind a simulated disk: operations counted, traced and stopped at a crash point.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,8 @@ pub struct TraceEntry {
     pub number: u64,
     /// What was done.
     pub kind: OpKind,
-    /// To which path; for an open file the path that it was opened by, for a rename the target.
+    /// To which path; for an open file the path that it was opened by, for a rename or a link the
+    /// target.
     pub path: PathBuf,
     /// Offset of a write; new length of a `set_len`.
     pub offset: u64,
@@ -194,8 +195,10 @@ impl Disk {
         let Some(bytes_max) = self.space_bytes_max.filter(|_| growth > 0) else {
             return Ok(());
         };
-        let files = self.names.files();
-        let used: usize = files.iter().map(|(_, node)| node.state().len()).sum();
+        // A file with several names takes its space once.
+        let files = self.names.files().into_iter();
+        let files: BTreeMap<u64, _> = files.map(|(_, node)| (node.id, node)).collect();
+        let used: usize = files.values().map(|node| node.state().len()).sum();
         if used.saturating_add(growth) > bytes_max {
             return Err(Errno::NoSpace.into());
         }

@@ -11,6 +11,7 @@
 //!   is durable after `sync_dir` of its directory, and that directory's after its parent's.
 //! * Unsynced data survives sector by sector (512 bytes), lengths in order, names one by one.
 //! * A rename is atomic: after a crash the old state or the new one.
+//! * A hard link is one more name, lost and kept like any other; the file is the same.
 //! * Unlinked files live on under open handles; a crash ends them, and releases every lock.
 //!
 //! Stricter than an operating system in one thing: a sealed file cannot be written through
@@ -97,7 +98,7 @@ impl SimVfs {
         Self::from_disk(disk.image(names))
     }
 
-    /// Mutating operations so far: write, sync, `set_len`, rename, create, remove, `create_dir`,
+    /// Mutating operations so far: write, sync, `set_len`, rename, link, create, remove, `create_dir`,
     /// `sync_dir`, seal. Operations that were refused (`NotFound` and the like) do not count.
     pub fn ops(&self) -> u64 {
         self.disk().ops
@@ -255,6 +256,18 @@ impl Vfs for SimVfs {
         }
         disk.step(OpKind::Rename, to)?;
         disk.names.rename(source, target, entry);
+        Ok(())
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut disk = self.alive()?;
+        let node = disk.names.find_file(from)?;
+        let place = disk.names.place(to)?;
+        if disk.names.get(&place).is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        disk.step(OpKind::Link, to)?;
+        disk.names.link(place, Entry::File(node));
         Ok(())
     }
 

@@ -41,7 +41,18 @@ pub(super) type Place = (DirId, String);
 enum NameOp {
     Link(Place, Entry),
     Unlink(Place, Entry),
-    Rename(Place, Place, Entry),
+    Rename(Rename),
+}
+
+/// A move of one name. Other names of the same file (hard links) do not move with it.
+#[derive(Debug, Clone)]
+struct Rename {
+    from: Place,
+    to: Place,
+    entry: Entry,
+    /// Where this name was before `from`, latest first, by changes that are not durable yet:
+    /// if one of those is lost, the name is still there.
+    trail: Vec<Place>,
 }
 
 impl NameOp {
@@ -49,20 +60,24 @@ impl NameOp {
     /// the target's: syncing the source alone promises nothing.
     fn dir(&self) -> DirId {
         match self {
-            Self::Link(place, _) | Self::Unlink(place, _) | Self::Rename(_, place, _) => place.0,
+            Self::Link(place, _) | Self::Unlink(place, _) => place.0,
+            Self::Rename(rename) => rename.to.0,
         }
     }
 
-    fn entry(&self) -> &Entry {
+    /// The name that this change makes, and of what; none for a removal.
+    fn makes(&self) -> Option<(&Place, &Entry)> {
         match self {
-            Self::Link(_, entry) | Self::Unlink(_, entry) | Self::Rename(_, _, entry) => entry,
+            Self::Link(place, entry) => Some((place, entry)),
+            Self::Unlink(..) => None,
+            Self::Rename(rename) => Some((&rename.to, &rename.entry)),
         }
     }
 
     /// Applies the change to tables in which earlier changes may be missing.
     ///
-    /// A thing has one name: a rename that survives without the creation or the rename before
-    /// it carries the thing along. A removal whose name meanwhile stands for something else
+    /// A rename that survives without the creation or the rename before it carries the thing
+    /// along: its earlier name is gone. A removal whose name meanwhile stands for something else
     /// (the change before it was lost) does nothing.
     fn apply(&self, tables: &mut [Table]) {
         match self {
@@ -72,12 +87,14 @@ impl NameOp {
             Self::Unlink(place, entry) => {
                 unlink(tables, place, entry);
             }
-            Self::Rename(from, to, entry) => {
-                if !unlink(tables, from, entry) {
-                    for table in tables.iter_mut() {
-                        table.retain(|_, other| other.key() != entry.key());
-                    }
-                }
+            Self::Rename(Rename {
+                from,
+                to,
+                entry,
+                trail,
+            }) => {
+                let mut earlier = std::iter::once(from).chain(trail);
+                earlier.find(|place| unlink(tables, place, entry));
                 tables[to.0].insert(to.1.clone(), entry.clone());
             }
         }
@@ -177,7 +194,21 @@ impl Names {
     }
 
     pub(super) fn rename(&mut self, from: Place, to: Place, entry: Entry) {
-        self.change(NameOp::Rename(from, to, entry));
+        let mut trail: Vec<Place> = Vec::new();
+        for op in self.unsynced.iter().rev() {
+            if let NameOp::Rename(rename) = op
+                && rename.entry.key() == entry.key()
+                && rename.to == *trail.last().unwrap_or(&from)
+            {
+                trail.push(rename.from.clone());
+            }
+        }
+        self.change(NameOp::Rename(Rename {
+            from,
+            to,
+            entry,
+            trail,
+        }));
     }
 
     fn change(&mut self, op: NameOp) {
@@ -191,10 +222,12 @@ impl Names {
         let mut arrived = BTreeSet::new();
         let mut settled: Vec<bool> = Vec::with_capacity(self.unsynced.len());
         for op in self.unsynced.iter().rev() {
-            let key = op.entry().key();
-            let settles = op.dir() == dir || arrived.contains(&key);
-            if settles && matches!(op, NameOp::Rename(..)) {
-                arrived.insert(key);
+            let on_the_way = op
+                .makes()
+                .is_some_and(|(place, entry)| arrived.contains(&(entry.key(), place.clone())));
+            let settles = op.dir() == dir || on_the_way;
+            if let (true, NameOp::Rename(rename)) = (settles, op) {
+                arrived.insert((rename.entry.key(), rename.from.clone()));
             }
             settled.push(settles);
         }
@@ -258,9 +291,9 @@ impl Names {
         tables.for_each(|table| copies.of_table(table));
         for op in &mut after.unsynced {
             match op {
-                NameOp::Link(_, entry) | NameOp::Unlink(_, entry) | NameOp::Rename(_, _, entry) => {
-                    copies.of_entry(entry)
-                }
+                NameOp::Link(_, entry)
+                | NameOp::Unlink(_, entry)
+                | NameOp::Rename(Rename { entry, .. }) => copies.of_entry(entry),
             }
         }
         after

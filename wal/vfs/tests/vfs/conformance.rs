@@ -8,15 +8,17 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use chronolith_vfs::{FaultVfs, RealVfs, SimVfs, Vfs};
+use chronolith_vfs::{FaultVfs, FileKind, RealVfs, SimVfs, Vfs};
 
 type Check = fn(&dyn Vfs, &Path);
 
-const CHECKS: [(&str, Check); 11] = [
+const CHECKS: [(&str, Check); 13] = [
     ("reads", reads),
     ("creation", creation),
     ("lengths", lengths),
     ("renames", renames),
+    ("links", links),
+    ("kinds", kinds),
     ("removal", removal),
     ("directories", directories),
     ("wrong kinds", wrong_kinds),
@@ -137,6 +139,31 @@ fn renames(vfs: &dyn Vfs, dir: &Path) {
     vfs.create_dir(&sub).expect("made");
     vfs.rename(&b, &sub.join("c")).expect("across directories");
     assert_eq!(get(vfs, &sub.join("c")), b"new");
+}
+
+fn links(vfs: &dyn Vfs, dir: &Path) {
+    let (a, b) = (dir.join("a"), dir.join("b"));
+    assert_eq!(kind(vfs.hard_link(&a, &b)), Some(ErrorKind::NotFound));
+    put(vfs, &a, b"one");
+    vfs.hard_link(&a, &b).expect("a second name");
+    assert_eq!(kind(vfs.hard_link(&a, &b)), Some(ErrorKind::AlreadyExists));
+    let file = vfs.open_write(&a).expect("opened");
+    file.write_all_at(b"u", 0).expect("written");
+    assert_eq!(get(vfs, &b), b"une", "one file under two names");
+    vfs.remove_file(&a).expect("one name goes");
+    assert_eq!(get(vfs, &b), b"une", "the other one stays");
+    vfs.hard_link(&b, &a).expect("a second name again");
+    vfs.rename(&b, &dir.join("c")).expect("one name moves");
+    assert_eq!(get(vfs, &a), b"une", "the other one does not");
+    let into_nowhere = vfs.hard_link(&a, &dir.join("no/a"));
+    assert_eq!(kind(into_nowhere), Some(ErrorKind::NotFound));
+}
+
+fn kinds(vfs: &dyn Vfs, dir: &Path) {
+    assert_eq!(kind(vfs.kind(&dir.join("a"))), Some(ErrorKind::NotFound));
+    put(vfs, &dir.join("a"), b"one");
+    assert_eq!(vfs.kind(&dir.join("a")).expect("known"), FileKind::File);
+    assert_eq!(vfs.kind(dir).expect("known"), FileKind::Dir);
 }
 
 fn removal(vfs: &dyn Vfs, dir: &Path) {

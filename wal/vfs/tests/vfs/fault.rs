@@ -68,6 +68,7 @@ fn every_kind_of_operation_can_be_hit_and_keeps_its_errno() {
         OpKind::Stat => vfs.stat(path).err(),
         OpKind::Seal => vfs.seal(path).err(),
         OpKind::Lock => vfs.try_lock(path).err(),
+        OpKind::Link => vfs.hard_link(path, Path::new("/b")).err(),
     };
     let before = (sim.ops(), sim.content(path).expect("named"));
     for kind in OpKind::ALL {

@@ -170,3 +170,60 @@ fn a_killed_process_loses_no_name_but_syncs_none_either() {
     sync_dir(&killed, "/");
     assert_eq!(files(&killed.crash(CrashImage::LoseUnsynced)), "/b=/a");
 }
+
+#[test]
+fn a_hard_link_is_a_name_of_its_own() {
+    let sim = SimVfs::new();
+    for dir in ["/d", "/e"] {
+        sim.create_dir(Path::new(dir)).expect("made");
+    }
+    create(&sim, "/d/a");
+    sync_dir(&sim, "/d");
+    sync_dir(&sim, "/");
+    let link = |to: &str| sim.hard_link(Path::new("/d/a"), Path::new(to));
+    link("/e/b").expect("linked");
+    assert_eq!(outcomes(&sim), set(["/d/a=/d/a", "/d/a=/d/a /e/b=/d/a"]));
+    sync_dir(&sim, "/e");
+    assert_eq!(outcomes(&sim), set(["/d/a=/d/a /e/b=/d/a"]));
+    sim.remove_file(Path::new("/d/a")).expect("removed");
+    assert_eq!(
+        outcomes(&sim),
+        set(["/d/a=/d/a /e/b=/d/a", "/e/b=/d/a"]),
+        "the removal of one name takes no other"
+    );
+}
+
+#[test]
+fn a_rename_moves_one_of_two_names_and_settles_no_other() {
+    let sim = SimVfs::new();
+    for dir in ["/d", "/e"] {
+        sim.create_dir(Path::new(dir)).expect("made");
+    }
+    sync_dir(&sim, "/");
+    create(&sim, "/d/a");
+    sim.hard_link(Path::new("/d/a"), Path::new("/e/b"))
+        .expect("linked");
+    rename(&sim, "/d/a", "/d/c");
+    let (lost, kept) = ("/e/b=/d/a", "/d/c=/d/a");
+    let both = format!("{kept} {lost}");
+    let old = format!("/d/a=/d/a {lost}");
+    let want = ["", "/d/a=/d/a", lost, kept, &both, &old];
+    assert_eq!(outcomes(&sim), set(want));
+    sync_dir(&sim, "/d");
+    assert_eq!(outcomes(&sim), set([kept, &both]));
+}
+
+#[test]
+fn a_file_of_two_names_is_one_file_after_a_crash() {
+    let sim = SimVfs::new();
+    create(&sim, "/a");
+    sim.hard_link(Path::new("/a"), Path::new("/b"))
+        .expect("linked");
+    sync_dir(&sim, "/");
+    for image in [CrashImage::LoseUnsynced, CrashImage::ProcessKill] {
+        let after = sim.crash(image);
+        let file = after.open_write(Path::new("/a")).expect("there");
+        file.write_all_at(b"!", 0).expect("written");
+        assert_eq!(files(&after), "/a=!a /b=!a");
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chronolith_vfs::{Clock, Entropy, Env, SeededEntropy, SimClock, SimVfs, Vfs};
+use chronolith_vfs::{Clock, Entropy, Env, FileKind, SeededEntropy, SimClock, SimVfs, Vfs};
 
 #[test]
 fn modes_are_the_owners_alone() {
@@ -25,6 +25,24 @@ fn modes_are_the_owners_alone() {
     vfs.seal(&temp.path().join("d/a")).expect("sealed");
     assert_eq!(mode("d/a"), 0o400);
     drop(lock);
+}
+
+#[test]
+fn a_symbolic_link_and_a_socket_are_neither_file_nor_directory() {
+    let temp = tempfile::tempdir().expect("a temporary directory");
+    let vfs = Env::real().vfs;
+    vfs.create_new(&temp.path().join("a")).expect("created");
+    vfs.create_dir(&temp.path().join("d")).expect("made");
+    let kind = |name: &str| vfs.kind(&temp.path().join(name)).expect("known");
+    assert_eq!((kind("a"), kind("d")), (FileKind::File, FileKind::Dir));
+    for target in ["a", "d", "nothing"] {
+        let link = temp.path().join(format!("to-{target}"));
+        std::os::unix::fs::symlink(target, &link).expect("linked");
+        assert_eq!(kind(&format!("to-{target}")), FileKind::Other);
+    }
+    let _listening =
+        std::os::unix::net::UnixListener::bind(temp.path().join("s")).expect("a socket");
+    assert_eq!(kind("s"), FileKind::Other);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::manifest::{self, Manifest, ManifestError, Pointer};
 use crate::options::Options;
 use crate::query::{Request, Response};
-use crate::recover::{Replay, open_version};
+use crate::recover::{Replay, open_version_partly};
 use crate::settings::Shared;
 use crate::snapshot::{Snapshot, StoredRecord};
 use crate::stats::Stats;
@@ -49,7 +49,8 @@ struct State {
 }
 
 impl ReadOnlyStore {
-    /// Opens the store in `path` at its last acknowledged commit.
+    /// Opens the store in `path` at its last acknowledged commit. A segment that is damaged
+    /// beyond opening fails what needs it, not the open: see [`Request::partial`].
     ///
     /// # Errors
     /// `NotAStore`; `Busy` where the writer publishes faster than the files can be opened;
@@ -161,7 +162,7 @@ impl State {
         let pointer = manifest::read_current(vfs, dir)?;
         let manifest = manifest::read_generation(vfs, dir, &pointer)?.manifest;
         let shared = Shared::new(options, dir, manifest.store_id, &manifest.settings)?;
-        let version = open_version(&shared, &manifest)?;
+        let version = open_version_partly(&shared, &manifest)?;
         let replay = Replay::new(&shared, version, manifest.flushed_seq);
         let log = match manifest.generation {
             // The log is begun after the first generation and named by the second.

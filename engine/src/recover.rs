@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use chronolith_segments::{Death, DeathKind, DeathLog, DeleteSet, Scope, SegmentRef};
+use chronolith_segments::{Death, DeathKind, DeathLog, DeleteSet, Scope, SegmentError, SegmentRef};
 use chronolith_wal::{Log, LogOptions, Recovered};
 
 use crate::error::Error;
@@ -18,7 +18,7 @@ use crate::manifest::{self, Finding, Manifest};
 use crate::options::Options;
 use crate::settings::Shared;
 use crate::tag_graph::{TagEdge, TagGraph};
-use crate::version::{Current, LiveSegment, Version};
+use crate::version::{Current, LiveSegment, LostSegment, Version};
 use crate::write::{Applier, decode};
 
 /// What an open found and did.
@@ -174,6 +174,17 @@ pub(crate) fn log_options(options: &Options, manifest: &Manifest) -> LogOptions 
 
 /// Opens every segment and side file that the manifest names. No memtable yet.
 pub(crate) fn open_version(shared: &Shared, manifest: &Manifest) -> Result<Version, Error> {
+    let version = open_version_partly(shared, manifest)?;
+    match version.lost.first() {
+        Some(lost) => Err(lost.error().into()),
+        None => Ok(version),
+    }
+}
+
+/// As [`open_version`]; a damaged segment is listed as lost. A file that is not there is an
+/// error all the same: the writer may have published since.
+pub(crate) fn open_version_partly(shared: &Shared, manifest: &Manifest) -> Result<Version, Error> {
+    let mut lost = Vec::new();
     let mut segments = Vec::with_capacity(manifest.segments.len());
     for entry in &manifest.segments {
         let reference = SegmentRef {
@@ -181,7 +192,21 @@ pub(crate) fn open_version(shared: &Shared, manifest: &Manifest) -> Result<Versi
             bytes: entry.bytes,
             digest: entry.digest,
         };
-        let segment = open_segment(shared, &reference)?;
+        let segment = match open_segment(shared, &reference) {
+            Err(SegmentError::Corrupt {
+                file,
+                section,
+                offset,
+                message,
+            }) => {
+                lost.push(Arc::new(LostSegment {
+                    file_number: entry.file_number,
+                    damage: (file, section, offset, message),
+                }));
+                continue;
+            }
+            opened => opened?,
+        };
         let deaths = DeathLog::new(&delete_set(shared, entry)?);
         segments.push(Arc::new(LiveSegment {
             segment: Arc::new(segment),
@@ -192,6 +217,7 @@ pub(crate) fn open_version(shared: &Shared, manifest: &Manifest) -> Result<Versi
     let tag_graph = Arc::new(tag_graph(shared, manifest)?);
     Ok(Version {
         segments,
+        lost,
         memtables: Vec::new(),
         tag_graph,
         tag_graph_before: None,
@@ -207,6 +233,7 @@ fn delete_set(shared: &Shared, entry: &manifest::SegmentEntry) -> Result<DeleteS
         &shared.dir,
         &shared.store_id,
         side,
+        entry.file_number,
         entry.rows,
     )?;
     let death = |row: manifest::deletes::DeadRow| {

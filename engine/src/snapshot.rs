@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use chronolith_segments::{Partition, Scope, ScopeRanges, ScopeSelector, SourceClass, widen};
+use chronolith_segments::{
+    Partition, Scope, ScopeRanges, ScopeSelector, SegmentError, SourceClass, segment_file_name,
+    widen,
+};
 
 use crate::catalog::Locator;
 use crate::error::Error;
-use crate::query::{Asked, PartitionName, Request, Response, Source, run};
+use crate::query::{
+    Asked, Exactness, MissingPartition, PartitionName, Request, Response, Source, run,
+};
 use crate::settings::Shared;
 use crate::version::Version;
 
@@ -43,8 +48,45 @@ impl Snapshot {
     /// [`Error::Refused`] for a request outside the limits; damage in a partition that holds
     /// rows of its scopes.
     pub fn retrieve(&self, request: &Request) -> Result<Response, Error> {
+        let mut sources = self.version.sources(self.seq);
+        if !request.partial {
+            self.check_whole()?;
+            return self.run(&sources, request);
+        }
+        let mut missing: Vec<MissingPartition> = Vec::new();
+        for lost in &self.version.lost {
+            missing.push(MissingPartition {
+                file: segment_file_name(lost.file_number),
+                error: lost.error().to_string(),
+            });
+        }
+        loop {
+            match self.run(&sources, request) {
+                Err(Error::Segment(error)) => missing.push(leave_out(&mut sources, error)?),
+                Ok(mut response) if !missing.is_empty() => {
+                    let missing_count = u32::try_from(missing.len()).unwrap_or(u32::MAX);
+                    response.exactness = Exactness::Partial {
+                        missing: missing_count,
+                    };
+                    response.missing = missing;
+                    return Ok(response);
+                }
+                answered => return answered,
+            }
+        }
+    }
+
+    /// An error where a segment of this view could not even be opened.
+    pub(crate) fn check_whole(&self) -> Result<(), Error> {
+        match self.version.lost.first() {
+            Some(lost) => Err(lost.error().into()),
+            None => Ok(()),
+        }
+    }
+
+    fn run(&self, sources: &[Source], request: &Request) -> Result<Response, Error> {
         let asked = Asked {
-            sources: &self.version.sources(self.seq),
+            sources,
             at_seq: self.seq,
             analyzer: &self.shared.analyzer,
             space: self.shared.space.as_ref(),
@@ -71,6 +113,7 @@ impl Snapshot {
         id: &str,
         hint: Option<Locator>,
     ) -> Result<Option<StoredRecord>, Error> {
+        self.check_whole()?;
         let sources = self.version.sources(self.seq);
         let hinted = hint.map(|locator| PartitionName::Segment(locator.file_number));
         let (near, far): (Vec<&Source>, Vec<&Source>) = sources
@@ -97,6 +140,7 @@ impl Snapshot {
         scopes: &[ScopeSelector],
         visit: &mut dyn FnMut(StoredRecord) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        self.check_whole()?;
         let ranges = ScopeRanges::new(scopes)?;
         for source in self.version.sources(self.seq) {
             for run in source.partition.select(&ranges, self.seq)? {
@@ -144,4 +188,24 @@ impl Snapshot {
             length: fields.length,
         })
     }
+}
+
+/// Takes the damaged segment out of `sources`; the error where it is none of them.
+fn leave_out(
+    sources: &mut Vec<Source>,
+    error: SegmentError,
+) -> Result<MissingPartition, SegmentError> {
+    let SegmentError::Corrupt { file, .. } = &error else {
+        return Err(error);
+    };
+    let file = file.clone();
+    let at = sources.iter().position(|source| {
+        matches!(source.name, PartitionName::Segment(number) if segment_file_name(number) == file)
+    });
+    let Some(at) = at else { return Err(error) };
+    sources.remove(at);
+    Ok(MissingPartition {
+        file,
+        error: error.to_string(),
+    })
 }

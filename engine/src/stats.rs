@@ -96,6 +96,7 @@ pub struct Stats {
 impl Stats {
     /// Counts what a snapshot sees; the rest is the handle's to fill in.
     pub(crate) fn of(snapshot: &Snapshot) -> Result<Self, Error> {
+        snapshot.check_whole()?;
         let (version, shared) = (&snapshot.version, &snapshot.shared);
         let mut stats = Self {
             segments: version.segments.len() as u64,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use chronolith_segments::{DeathLog, Memtable, Partition, Segment};
+use chronolith_segments::{DeathLog, Memtable, Partition, Segment, SegmentError};
 
 use crate::manifest::SegmentEntry;
 use crate::query::{PartitionName, Source};
@@ -20,6 +20,22 @@ pub(crate) struct LiveSegment {
     pub(crate) segment: Arc<Segment>,
     pub(crate) entry: SegmentEntry,
     pub(crate) deaths: DeathLog,
+}
+
+/// A segment that counts and cannot be opened: its rows may be in any scope.
+#[derive(Debug)]
+pub(crate) struct LostSegment {
+    pub(crate) file_number: u64,
+    /// File, section, offset and message of the damage.
+    pub(crate) damage: (String, &'static str, u64, String),
+}
+
+impl LostSegment {
+    /// The damage, as often as it is asked for.
+    pub(crate) fn error(&self) -> SegmentError {
+        let (file, section, offset, message) = &self.damage;
+        SegmentError::corrupt(file, section, *offset, message)
+    }
 }
 
 /// A memtable that counts, with the deaths of its rows.
@@ -79,6 +95,8 @@ impl LiveMemtable {
 #[derive(Debug, Clone)]
 pub(crate) struct Version {
     pub(crate) segments: Vec<Arc<LiveSegment>>,
+    /// Only in a reader's version: an open for writing refuses what it cannot open.
+    pub(crate) lost: Vec<Arc<LostSegment>>,
     pub(crate) memtables: Vec<Arc<LiveMemtable>>,
     pub(crate) tag_graph: Arc<TagGraph>,
     /// The graph before the last batch that changed it, and that batch's last seq: a reader

@@ -40,6 +40,9 @@ pub(crate) fn print(response: &Response, explain: bool) -> Result<(), Failure> {
         )
         .dimmed()
     )?;
+    for missing in &response.missing {
+        writeln!(out, "{} {}", "left out:".red(), clean(&missing.error))?;
+    }
     if explain {
         writeln!(out, "\n{}", clean_lines(&response.plan.to_string()))?;
     }
@@ -67,6 +70,9 @@ fn exactness(exactness: Exactness) -> String {
             unvisited_upper_bound,
         } => {
             format!("cut by the budget (nothing above {unvisited_upper_bound:.3} was missed)")
+        }
+        Exactness::Partial { missing } => {
+            format!("partial ({missing} damaged partitions left out)")
         }
     }
 }

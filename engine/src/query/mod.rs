@@ -36,8 +36,8 @@ pub use request::{
     Request, SCOPES_MAX, TAG_FILTERS_MAX, TAU_DEFAULT_US, TERMS_MAX, TEXT_BYTES_MAX, TokenBudget,
 };
 pub use response::{
-    ContextRow, Exactness, Hit, HitExplanation, Layout, Plan, PlannedPartition, PlannedTerm,
-    Response, Signals, TermPart,
+    ContextRow, Exactness, Hit, HitExplanation, Layout, MissingPartition, Plan, PlannedPartition,
+    PlannedTerm, Response, Signals, TermPart,
 };
 pub use sparse::SparseCounters;
 pub use view::PartitionName;

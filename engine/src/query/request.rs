@@ -141,6 +141,7 @@ pub struct Request {
     pub(crate) budget: Option<TokenBudget>,
     pub(crate) ids_only: bool,
     pub(crate) explain: bool,
+    pub(crate) partial: bool,
     pub(crate) model: Option<String>,
 }
 
@@ -166,6 +167,7 @@ impl Request {
             budget: None,
             ids_only: false,
             explain: false,
+            partial: false,
             model: None,
         }
     }
@@ -300,6 +302,17 @@ impl Request {
     #[must_use]
     pub fn explain(mut self) -> Self {
         self.explain = true;
+        self
+    }
+
+    /// Answers from what is healthy where a segment is damaged. Without it damage in what the
+    /// request needs is an error; with it the answer is marked [`Exactness::Partial`] and names
+    /// each segment that it left out, whose rows are in no hit, count or statistic.
+    ///
+    /// [`Exactness::Partial`]: super::Exactness::Partial
+    #[must_use]
+    pub fn partial(mut self) -> Self {
+        self.partial = true;
         self
     }
 

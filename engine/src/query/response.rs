@@ -27,6 +27,21 @@ pub enum Exactness {
         /// No row that was not looked at scores above this.
         unvisited_upper_bound: f64,
     },
+    /// Exact over the partitions that are whole; see [`Response::missing`]. Only where the
+    /// request asked for it.
+    Partial {
+        /// How many partitions were left out.
+        missing: u32,
+    },
+}
+
+/// A partition that is damaged and was left out of a partial answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MissingPartition {
+    /// Its file inside the store.
+    pub file: String,
+    /// What is wrong with it.
+    pub error: String,
 }
 
 /// What a hit's score was made of; absent where the channel did not see the row.
@@ -210,6 +225,9 @@ pub struct Response {
     pub hits: Vec<Hit>,
     /// How exact they are.
     pub exactness: Exactness,
+    /// What a partial answer had to leave out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingPartition>,
     /// The instant that ages were counted from, µs.
     pub now_us: i64,
     /// The snapshot's commit seq.

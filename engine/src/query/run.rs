@@ -102,6 +102,7 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
     Ok(Response {
         hits,
         exactness: Exactness::Exact,
+        missing: Vec::new(),
         now_us,
         seq: asked.at_seq,
         text_tokens,

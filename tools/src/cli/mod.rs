@@ -236,6 +236,9 @@ pub(crate) struct Query {
     /// Leave the texts out
     #[arg(long)]
     pub(crate) ids_only: bool,
+    /// Answer from what is whole where a segment is damaged, and say what was left out
+    #[arg(long)]
+    pub(crate) partial: bool,
     /// Show each score term by term, and the plan
     #[arg(long)]
     pub(crate) explain: bool,

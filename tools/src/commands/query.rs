@@ -52,6 +52,9 @@ pub(crate) fn run(args: &Query) -> Result<(), Failure> {
     if args.explain {
         request = request.explain();
     }
+    if args.partial {
+        request = request.partial();
+    }
     let response = open_to_read(&args.store)?.retrieve(&request)?;
     match args.json {
         true => output::print_json(&to_json(&response)),

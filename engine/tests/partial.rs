@@ -1,0 +1,142 @@
+//! What does damage in one segment do to questions that do not need it, and to those that do?
+
+use std::path::{Path, PathBuf};
+
+use chronolith::{
+    Batch, Error, ErrorKind, Exactness, Maintenance, Options, ReadOnlyStore, Record, Request,
+    Response, Scope, ScopeSelector, Setup, Store,
+};
+use chronolith_vfs::{Env, SimVfs};
+
+const DIR: &str = "/store";
+
+fn options(env: &Env) -> Options {
+    Options {
+        maintenance: Maintenance::Manual,
+        env: env.clone(),
+        ..Options::create(Setup::default())
+    }
+}
+
+/// Two scopes, each in a segment of its own, and what a whole store answers in each.
+fn store(seed: u64) -> (Env, SimVfs, [Response; 2]) {
+    let (env, disk, _clock) = Env::sim(seed);
+    let store = Store::open(DIR, options(&env)).expect("opens");
+    for user in ["ana", "ben"] {
+        let mut batch = Batch::new();
+        for at in 0..40 {
+            let text = format!("the staging proxy of {user} listens on port {at}");
+            let scope = Scope::parse(&format!("user/{user}")).expect("a scope");
+            batch.upsert(Record::new(
+                scope,
+                format!("{user}-{at}"),
+                1_000_000 * at,
+                text,
+            ));
+        }
+        store.write(batch).expect("writes");
+        store.flush().expect("flushes");
+    }
+    let answers = ["ana", "ben"].map(|user| store.retrieve(&request(user)).expect("answers"));
+    store.close().expect("closes");
+    (env, disk, answers)
+}
+
+fn request(user: &str) -> Request {
+    let scope = ScopeSelector::parse(&format!("user/{user}")).expect("a scope");
+    Request::within(scope).text("proxy port").k(5).now_us(0)
+}
+
+fn both() -> Request {
+    let scope = ScopeSelector::parse("user").expect("a scope");
+    Request::within(scope).text("proxy port").k(100).now_us(0)
+}
+
+fn segments(disk: &SimVfs) -> Vec<PathBuf> {
+    let is_segment = |path: &PathBuf| path.extension().is_some_and(|end| end == "seg");
+    let mut files: Vec<_> = disk.files().into_iter().filter(is_segment).collect();
+    files.sort();
+    files
+}
+
+/// Flips a bit in the middle of each block of the first `len` bytes of a file.
+fn spoil(disk: &SimVfs, path: &Path, range: impl Fn(usize) -> std::ops::Range<usize>) {
+    disk.damage(path, |bytes| {
+        let range = range(bytes.len());
+        bytes[range].iter_mut().for_each(|byte| *byte ^= 0x10);
+    })
+    .expect("the file is there");
+}
+
+#[test]
+fn damaged_blocks_fail_what_needs_them_and_nothing_else() {
+    let (env, disk, [_, whole_ben]) = store(21);
+    // The first segment is Ana's; everything between its header and its tail is spoilt.
+    let first = &segments(&disk)[0];
+    let tail = |bytes: usize| 4096.min(bytes / 8)..bytes / 2;
+    spoil(&disk, first, tail);
+    let name = first
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+
+    let reader = ReadOnlyStore::open(DIR, options(&env)).expect("the open needs no block of it");
+    let found = reader.retrieve(&request("ben"));
+    if let Ok(found) = &found {
+        assert_eq!(found.hits, whole_ben.hits);
+        assert_eq!(found.exactness, Exactness::Exact);
+    }
+    let error = reader
+        .retrieve(&request("ana"))
+        .expect_err("it needs the damaged one");
+    assert_eq!(error.kind(), ErrorKind::Damaged);
+    assert!(error.to_string().contains(&name), "{error}");
+
+    let partial = reader.retrieve(&both().partial()).expect("Ben is whole");
+    assert_eq!(partial.exactness, Exactness::Partial { missing: 1 });
+    assert_eq!(partial.missing[0].file, name);
+    assert_eq!(partial.hits.len(), 40);
+    assert!(partial.hits.iter().all(|hit| hit.id.starts_with("ben")));
+}
+
+#[test]
+fn a_segment_that_cannot_be_opened_is_left_out_on_request_only() {
+    let (env, disk, [whole_ana, _]) = store(22);
+    let second = &segments(&disk)[1];
+    spoil(&disk, second, |bytes| bytes - 8..bytes);
+    let name = second
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+
+    let refused = Store::open(DIR, options(&env)).expect_err("a writer must know every id");
+    assert_eq!(refused.kind(), ErrorKind::Damaged);
+
+    let reader = ReadOnlyStore::open(DIR, options(&env)).expect("a reader opens");
+    let error = reader
+        .retrieve(&request("ana"))
+        .expect_err("Ana may have rows in it");
+    assert!(matches!(error, Error::Segment(_)), "{error}");
+    assert!(error.to_string().contains(&name), "{error}");
+    let ana = Scope::parse("user/ana").expect("a scope");
+    assert!(reader.get(&ana, "ana-1").is_err() && reader.stats().is_err());
+
+    let partial = reader
+        .retrieve(&request("ana").partial())
+        .expect("Ana is whole");
+    assert_eq!(partial.hits, whole_ana.hits);
+    assert_eq!(partial.exactness, Exactness::Partial { missing: 1 });
+    assert_eq!(partial.missing[0].file, name);
+}
+
+#[test]
+fn a_partial_answer_of_a_whole_store_is_the_answer() {
+    let (env, _disk, [whole_ana, _]) = store(23);
+    let reader = ReadOnlyStore::open(DIR, options(&env)).expect("opens");
+    let found = reader.retrieve(&request("ana").partial()).expect("answers");
+    assert_eq!(found.hits, whole_ana.hits);
+    assert_eq!(found.exactness, Exactness::Exact);
+    assert!(found.missing.is_empty());
+}

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex};
 
 use chronolith_compaction::{Bucket, Candidate, Pick, pick};
-use chronolith_segments::{Death, DeathLog, DeleteSet, MergeInput, Partition};
+use chronolith_segments::{Death, DeathLog, DeleteSet, MergeInput, Partition, SegmentError};
 use roaring::RoaringBitmap;
 
 use super::flush::{
@@ -123,6 +123,9 @@ fn merge(
     if merge_inputs.iter().all(|input| input.keep.is_empty()) {
         return Ok(None);
     }
+    for (live, input) in inputs.iter().zip(&merge_inputs) {
+        check_inside(live, &input.keep, pick.bucket)?;
+    }
     write_fresh(
         shared,
         publisher,
@@ -131,6 +134,27 @@ fn merge(
         &merge_inputs,
     )
     .map(Some)
+}
+
+/// The writer of a segment takes it for granted that rows lie in the bucket. Here they come
+/// from a file that another hand may have made, or a manifest that misplaces it.
+fn check_inside(
+    live: &LiveSegment,
+    keep: &RoaringBitmap,
+    bucket: Bucket,
+) -> Result<(), SegmentError> {
+    for row in keep {
+        let event_time_us = live.segment.event_time_us(row)?;
+        if !bucket.contains(event_time_us) {
+            let message = format!(
+                "row {row} of time {event_time_us} lies outside its bucket [{}, {})",
+                bucket.start_us, bucket.end_us
+            );
+            let file = live.segment.file_name();
+            return Err(SegmentError::corrupt(file, "columns", 0, message));
+        }
+    }
+    Ok(())
 }
 
 fn land(
@@ -152,8 +176,9 @@ fn land(
         .as_ref()
         .map(|fresh| carried(fresh, inputs, manifest.flushed_seq))
         .unwrap_or_default();
+    let segment = fresh.as_ref().map_or(0, |f| f.meta.file.file_number);
     let published = publisher
-        .write_deletes(shared, &settled)
+        .write_deletes(shared, segment, &settled)
         .and_then(|deletes| {
             manifest
                 .segments

@@ -64,10 +64,11 @@ impl Publisher {
         self.manifest.successor()
     }
 
-    /// Writes a delete set; `None` where nothing is dead.
+    /// Writes the delete set of a segment; `None` where nothing is dead.
     pub(crate) fn write_deletes(
         &mut self,
         shared: &Shared,
+        segment: u64,
         dead: &[Death],
     ) -> Result<Option<SideFile>, Error> {
         if dead.is_empty() {
@@ -89,6 +90,7 @@ impl Publisher {
             &shared.dir,
             number,
             &shared.store_id,
+            segment,
             &rows,
         );
         Ok(Some(written.map_err(Error::SideFile)?))
@@ -114,7 +116,7 @@ impl Publisher {
             let dead = live.deaths.entries_at(manifest.flushed_seq);
             let settled = manifest.segments[at].deletes.map_or(0, |side| side.entries);
             if dead.len() as u64 != settled {
-                manifest.segments[at].deletes = self.write_deletes(shared, &dead)?;
+                manifest.segments[at].deletes = self.write_deletes(shared, number, &dead)?;
             }
         }
         Ok(())

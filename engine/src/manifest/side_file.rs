@@ -36,6 +36,7 @@ const MAGIC: [u8; 8] = *b"CHRNSIDE";
 const SALT: &[u8; 16] = b"chronolith/sidef";
 pub(super) const HEADER_BYTES: usize = 64;
 const CRC_AT: usize = 60;
+const ENTRIES_AT: u64 = 40;
 const FRAME_BYTES: u64 = (HEADER_BYTES + DIGEST_BYTES) as u64;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -192,6 +193,51 @@ pub fn read_side_file(
     bytes.truncate(bytes.len() - DIGEST_BYTES);
     bytes.drain(..HEADER_BYTES);
     Ok(bytes)
+}
+
+/// Reads a side file to which nothing refers: its own digest vouches for it. Returns entries
+/// and payload. For `repair`.
+///
+/// # Errors
+/// As [`read_side_file`].
+pub(super) fn read_unreferenced(
+    vfs: &dyn Vfs,
+    store: &Path,
+    kind: SideFileKind,
+    store_id: &StoreId,
+    file_number: u64,
+) -> Result<(u64, Vec<u8>), SideFileError> {
+    let name = kind.name(file_number);
+    let (file, path) = (name.shown(), name.path(store));
+    let fault = |source: std::io::Error| match source.kind() {
+        std::io::ErrorKind::NotFound => SideFileError::Missing { file: file.clone() },
+        _ => SideFileError::Io {
+            step: "read",
+            path: path.clone(),
+            source,
+        },
+    };
+    let open = vfs.open_read(&path).map_err(fault)?;
+    let bytes = open.len().map_err(fault)?;
+    if !(FRAME_BYTES..=SIDE_FILE_BYTES_MAX).contains(&bytes) {
+        let message = format!("{bytes} bytes, out of range");
+        return Err(SideFileError::Damaged(
+            At { file: &file }.finding("file", 0, message),
+        ));
+    }
+    let (mut entries, mut digest) = ([0; 8], [0; DIGEST_BYTES]);
+    open.read_exact_at(&mut entries, ENTRIES_AT)
+        .map_err(fault)?;
+    open.read_exact_at(&mut digest, bytes - DIGEST_BYTES as u64)
+        .map_err(fault)?;
+    let reference = SideFile {
+        file_number,
+        bytes,
+        digest: u128::from_le_bytes(digest),
+        entries: u64::from_le_bytes(entries),
+    };
+    let payload = read_side_file(vfs, store, kind, store_id, &reference)?;
+    Ok((reference.entries, payload))
 }
 
 pub(super) fn encode(

@@ -12,7 +12,9 @@ use chronolith_vfs::Vfs;
 use super::error::SideFileError;
 use super::format::At;
 use super::model::{SideFile, StoreId};
-use super::side_file::{HEADER_BYTES, SideFileKind, read_side_file, write_side_file};
+use super::side_file::{
+    HEADER_BYTES, SideFileKind, read_side_file, read_unreferenced, write_side_file,
+};
 
 /// Most edges of a tag graph.
 pub const TAG_EDGES_MAX: usize = 1 << 20;
@@ -67,6 +69,22 @@ pub fn read_tag_graph(
     let payload = read_side_file(vfs, store, SideFileKind::TagGraph, store_id, reference)?;
     let file = SideFileKind::TagGraph.name(reference.file_number).shown();
     decode(At { file: &file }, &payload, reference.entries)
+}
+
+/// Reads tag graph `file_number`, to which nothing refers. For `repair`.
+///
+/// # Errors
+/// As [`read_tag_graph`].
+pub fn read_unreferenced_tag_graph(
+    vfs: &dyn Vfs,
+    store: &Path,
+    store_id: &StoreId,
+    file_number: u64,
+) -> Result<Vec<StoredEdge>, SideFileError> {
+    let kind = SideFileKind::TagGraph;
+    let (entries, payload) = read_unreferenced(vfs, store, kind, store_id, file_number)?;
+    let file = kind.name(file_number).shown();
+    decode(At { file: &file }, &payload, entries)
 }
 
 pub(super) fn encode(edges: &[StoredEdge]) -> Result<Vec<u8>, SideFileError> {

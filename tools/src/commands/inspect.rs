@@ -327,6 +327,7 @@ fn show_side_file(store: &Path, name: DataName, as_json: bool) -> Result<(), Fai
             store,
             &manifest.store_id,
             &side,
+            entry.file_number,
             entry.rows,
         )
         .map_err(chronolith::Error::from)?;

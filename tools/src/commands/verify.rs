@@ -125,7 +125,9 @@ fn check_segment(
     }
     if let Some(side) = &entry.deletes {
         report.files += 1;
-        if let Err(error) = deletes::read_deletes(vfs, store, &manifest.store_id, side, entry.rows)
+        let (number, rows) = (entry.file_number, entry.rows);
+        if let Err(error) =
+            deletes::read_deletes(vfs, store, &manifest.store_id, side, number, rows)
         {
             report.take(error.into(), "delete set")?;
         }

@@ -302,10 +302,11 @@ fn a_read_error_of_both_copies_is_no_case_for_repair() {
 fn a_damaged_side_file_is_a_named_error() {
     let (base, expected) = healthy(3);
     let deletes = expected[2].segments[0].deletes.expect("has one");
+    let segment = expected[2].segments[0].file_number;
     let graph = expected[2].tag_graph.expect("has one");
     let read = |disk: &Disk, kind: SideFileKind| match kind {
         SideFileKind::Deletes => {
-            read_deletes(disk, &store(), &STORE_ID, &deletes, ROWS).map(|_| ())
+            read_deletes(disk, &store(), &STORE_ID, &deletes, segment, ROWS).map(|_| ())
         }
         SideFileKind::TagGraph => read_tag_graph(disk, &store(), &STORE_ID, &graph).map(|_| ()),
     };
@@ -338,7 +339,8 @@ fn a_damaged_side_file_is_a_named_error() {
     let whole = dead(3);
     for (number, id) in [(99, STORE_ID), (deletes.file_number, [9; 16])] {
         let disk = base.fork();
-        let written = write_deletes(&disk, &store(), number, &id, &whole).expect("written");
+        let written =
+            write_deletes(&disk, &store(), number, &id, segment, &whole).expect("written");
         let bytes = disk
             .read(
                 &SideFileKind::Deletes
@@ -353,15 +355,21 @@ fn a_damaged_side_file_is_a_named_error() {
         ));
     }
     let disk = base.fork();
-    write_deletes(&disk, &store(), deletes.file_number, &STORE_ID, &dead(4)).expect("written");
+    let number = deletes.file_number;
+    write_deletes(&disk, &store(), number, &STORE_ID, segment, &dead(4)).expect("written");
     let error = read(&disk, SideFileKind::Deletes).expect_err("same number, other content");
     assert!(error.to_string().contains("the manifest says"), "{error}");
+    // Whole, but of another segment.
+    let error = read_deletes(&base, &store(), &STORE_ID, &deletes, segment + 1, ROWS);
+    let error = error.expect_err("another segment's").to_string();
+    assert!(error.contains("of segment"), "{error}");
 }
 
 /// Payloads that no encoder of ours writes, under good checksums.
 #[test]
 fn a_hostile_payload_is_a_named_error() {
     let (disk, _) = healthy(2);
+    const SEGMENT: [u8; 8] = 7_u64.to_le_bytes();
     let entry = |row: u32, kind: u8| {
         let mut bytes = [0; 24];
         bytes[..4].copy_from_slice(&row.to_le_bytes());
@@ -377,7 +385,11 @@ fn a_hostile_payload_is_a_named_error() {
         (1, entry(1, 0).to_vec()),
         (1, entry(1, 4).to_vec()),
     ];
-    for (entries, payload) in deletes {
+    let without = (0, vec![0; 7]);
+    let deletes = deletes
+        .into_iter()
+        .map(|(entries, payload)| (entries, [&SEGMENT, payload.as_slice()].concat()));
+    for (entries, payload) in deletes.chain([without]) {
         let written = write_side_file(
             &disk,
             &store(),
@@ -396,8 +408,8 @@ fn a_hostile_payload_is_a_named_error() {
             &reference,
         )
         .expect("the frame is whole");
-        let error =
-            read_deletes(&disk, &store(), &STORE_ID, &reference, ROWS).expect_err("hostile");
+        let error = read_deletes(&disk, &store(), &STORE_ID, &reference, 7, ROWS);
+        let error = error.expect_err("hostile");
         assert!(matches!(error, SideFileError::Damaged(_)), "{error}");
     }
     let names = |names: &[&[u8]]| {
@@ -456,7 +468,7 @@ fn what_breaks_a_rule_is_not_written() {
         &[row(1, 4)],
         &too_many,
     ] {
-        let error = write_deletes(&disk, &store(), 50, &STORE_ID, bad).expect_err("refused");
+        let error = write_deletes(&disk, &store(), 50, &STORE_ID, 1, bad).expect_err("refused");
         assert!(matches!(error, SideFileError::Refused { .. }), "{error}");
     }
     let edge = |parent: &str, child: &str| StoredEdge {

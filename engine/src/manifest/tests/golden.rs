@@ -9,8 +9,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::super::deletes::read_deletes;
-use super::super::tag_graph::read_tag_graph;
+use super::super::deletes::{read_deletes, read_unreferenced_deletes};
+use super::super::tag_graph::{read_tag_graph, read_unreferenced_tag_graph};
 use super::super::{FORMAT_VERSION, SIDE_FILE_FORMAT_VERSION, load_read_only};
 use super::disk::Disk;
 use super::store::{ROWS, STORE_ID, dead, edges, healthy, store};
@@ -62,7 +62,7 @@ const FILES: [(&str, &str, Fields, &str); 4] = [
         "deletes",
         "segments/000000000000001f.del",
         SIDE_FILE,
-        "payload: row, kind, zero, seq, valid_to",
+        "payload: segment, then row, kind, zero, seq, valid_to",
     ),
     (
         "tags",
@@ -168,15 +168,21 @@ fn the_committed_files_of_every_version_read_back() {
         );
         let (_, expected) = healthy(3);
         assert_eq!(loaded.manifest, expected[2]);
-        let deletes = loaded.manifest.segments[0].deletes.expect("has one");
+        let segment = &loaded.manifest.segments[0];
+        let deletes = segment.deletes.expect("has one");
+        let number = segment.file_number;
         assert_eq!(
-            read_deletes(&disk, &store(), &STORE_ID, &deletes, ROWS).expect("reads"),
+            read_deletes(&disk, &store(), &STORE_ID, &deletes, number, ROWS).expect("reads"),
             dead(3)
         );
+        let found = read_unreferenced_deletes(&disk, &store(), &STORE_ID, deletes.file_number);
+        assert_eq!(found.expect("reads by itself"), (number, dead(3)));
         let graph = loaded.manifest.tag_graph.expect("has one");
         assert_eq!(
             read_tag_graph(&disk, &store(), &STORE_ID, &graph).expect("reads"),
             edges(3)
         );
+        let found = read_unreferenced_tag_graph(&disk, &store(), &STORE_ID, graph.file_number);
+        assert_eq!(found.expect("reads by itself"), edges(3));
     }
 }

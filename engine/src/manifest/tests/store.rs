@@ -146,6 +146,7 @@ pub(super) fn write_data(
             store,
             number + 1,
             &STORE_ID,
+            manifest.segments[0].file_number,
             &dead(generation),
         )?);
     }
@@ -217,8 +218,9 @@ pub(super) fn assert_data_whole(vfs: &dyn Vfs, store: &Path, manifest: &Manifest
             segment.bytes
         );
         if let Some(deletes) = &segment.deletes {
+            let (number, rows) = (segment.file_number, segment.rows);
             let found =
-                read_deletes(vfs, store, &STORE_ID, deletes, segment.rows).expect("delete set");
+                read_deletes(vfs, store, &STORE_ID, deletes, number, rows).expect("delete set");
             assert_eq!(found, dead(manifest.generation));
         }
     }

@@ -54,6 +54,7 @@ mod options;
 mod query;
 mod reader;
 mod recover;
+mod reserve;
 mod settings;
 mod snapshot;
 mod stats;

@@ -12,15 +12,22 @@ use chronolith_wal::Durability;
 use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::maintain::{Compacted, Publisher, Signal, Worker, compact_once, flush_oldest};
+use crate::manifest::names::RESERVE;
 use crate::manifest::{self, Manifest};
 use crate::options::{Maintenance, Options, Setup};
 use crate::query::{Request, Response};
 use crate::recover::{Opened, RecoveryReport, recover};
+use crate::reserve::{Reserve, is_full, name_full};
 use crate::settings::{LOCK_NAME, Shared, settings_of};
 use crate::snapshot::{Snapshot, StoredRecord};
 use crate::stats::Stats;
 use crate::version::Current;
 use crate::write::{Batch, Committed, Pipeline, ReadyBatch};
+
+/// What the worker that flushes is called in errors and thread lists.
+const FLUSH: &str = "flush";
+/// How long a write waits for a flush that a full disk holds up: long enough for one more try.
+const FULL_WAIT: Duration = Duration::from_secs(1);
 
 /// A store that is open for writing. Cheap to clone; every clone is the same handle.
 ///
@@ -55,6 +62,7 @@ pub(crate) struct Core {
     compacting: Mutex<()>,
     /// `None` where nobody follows: manual maintenance, or files that are not the system's.
     catalog: Option<Catalog>,
+    reserve: Reserve,
     writes_delayed: AtomicU64,
     writes_refused: AtomicU64,
 }
@@ -80,11 +88,12 @@ impl Store {
             publisher,
             commit_time_us,
             report,
-        } = recover(&options, dir)?;
+        } = recover_in_reserve(&options, dir)?;
         let signal = Arc::new(Signal::default());
         let follows = options.maintenance == Maintenance::Background && options.env.vfs.is_real();
         let catalog = follows.then(|| Catalog::new(&options.env, dir, shared.store_id));
         let core = Arc::new(Core {
+            reserve: Reserve::new(&shared),
             shared: Arc::new(shared),
             current,
             pipeline: Pipeline::new(log, applier, commit_time_us),
@@ -96,6 +105,8 @@ impl Store {
             writes_delayed: AtomicU64::new(0),
             writes_refused: AtomicU64::new(0),
         });
+        // Without a reserve a store opens all the same: puts will ask for it.
+        let _ = core.hold_reserve();
         let worker = match options.maintenance {
             Maintenance::Background => Some(start_workers(&options, &core, signal)?),
             Maintenance::Manual => None,
@@ -130,8 +141,9 @@ impl Store {
     /// visible. All or nothing.
     ///
     /// # Errors
-    /// `RefusedInBatch`, `Exists`, `Busy`, a full disk: nothing was written. `OutcomeUnknown`:
-    /// reopen and look. `Poisoned`, `Closed`: reopen.
+    /// `RefusedInBatch`, `Exists`, `Busy`, `DiskFull`: nothing was written. `OutcomeUnknown`:
+    /// reopen and look. `Poisoned`, `Closed`: reopen. A batch that only forgets has space in
+    /// reserve on a full disk.
     pub fn write(&self, batch: Batch) -> Result<Committed, Error> {
         self.write_with(batch, self.inner.options.durability)
     }
@@ -143,6 +155,7 @@ impl Store {
     pub fn write_with(&self, batch: Batch, durability: Durability) -> Result<Committed, Error> {
         let core = self.core();
         if batch.is_empty() {
+            core.pipeline.check()?;
             let seq = core.current.visible_seq();
             let commit_time_us = core.shared.env.clock.now_us();
             return Ok(Committed {
@@ -153,20 +166,35 @@ impl Store {
                 removed: 0,
             });
         }
+        let only_forgets = batch.only_forgets();
+        let again = only_forgets.then(|| batch.clone());
         let ready = ReadyBatch::new(&core.shared, batch)?;
         self.check_lock()?;
-        self.wait_for_room()?;
+        if !only_forgets {
+            core.hold_reserve()?;
+        }
+        self.wait_for_room(only_forgets)?;
         let active_before = core.current.version().active().number;
-        let committed = core
-            .pipeline
-            .commit(&core.shared, &core.current, ready, durability)?;
+        let commit = |ready| {
+            let committed = core
+                .pipeline
+                .commit(&core.shared, &core.current, ready, durability);
+            committed.map_err(name_full)
+        };
+        let committed = match (commit(ready), again) {
+            (Err(error), Some(again)) if is_full(&error) => {
+                let _given = core.reserve.give_up(&*core.shared.env.vfs);
+                commit(ReadyBatch::new(&core.shared, again)?)?
+            }
+            (committed, _) => committed?,
+        };
         // By number, not by count: a flush may have taken one away meanwhile.
         if core.current.version().active().number != active_before {
             match self.inner.worker {
                 Some(_) => core.signal.notify(),
                 // The batch is in: a flush that fails is no error of this write. The next
                 // ones try again, and say so when they run out of room.
-                None => core.signal.note(self.flush_sealed()),
+                None => core.signal.note(FLUSH, self.flush_sealed()),
             }
         }
         Ok(committed)
@@ -236,7 +264,8 @@ impl Store {
     pub fn flush(&self) -> Result<(), Error> {
         let core = self.core();
         core.pipeline.check()?;
-        core.flush_all()?;
+        core.hold_reserve()?;
+        core.flush_all().map_err(name_full)?;
         core.signal.notify();
         Ok(())
     }
@@ -253,7 +282,7 @@ impl Store {
     ) -> Result<Vec<Compacted>, Error> {
         self.flush()?;
         let mut done = Vec::new();
-        while let Some(compacted) = self.core().compact_once(force)? {
+        while let Some(compacted) = self.core().compact_once(force).map_err(name_full)? {
             progress(&compacted);
             done.push(compacted);
         }
@@ -266,8 +295,10 @@ impl Store {
     /// # Errors
     /// As [`Store::flush`].
     pub fn maintain(&self) -> Result<bool, Error> {
+        self.core().hold_reserve()?;
         self.flush_sealed()?;
-        Ok(self.core().compact_once(false)?.is_some())
+        let compacted = self.core().compact_once(false).map_err(name_full)?;
+        Ok(compacted.is_some())
     }
 
     /// Waits until the background work has nothing to do; false if `timeout` passed first.
@@ -285,28 +316,10 @@ impl Store {
         core.signal.wait_until(timeout, idle)
     }
 
-    /// The store, counted.
-    ///
-    /// # Errors
-    /// Damage in a partition's scope directory.
-    pub fn stats(&self) -> Result<Stats, Error> {
-        let core = self.core();
-        let mut stats = Stats::of(&self.snapshot())?;
-        stats.wal_bytes = core.pipeline.log().bytes();
-        stats.writes_delayed = core.writes_delayed.load(Ordering::Relaxed);
-        stats.writes_refused = core.writes_refused.load(Ordering::Relaxed);
-        stats.maintenance_error = core.signal.last_error();
-        let manifest = core.manifest();
-        stats.flushed_seq = manifest.flushed_seq;
-        stats.generation = manifest.generation;
-        if let Some(catalog) = &core.catalog {
-            stats.catalog = Some(catalog.describe());
-            stats.catalog_bytes = catalog.bytes();
-        }
-        Ok(stats)
-    }
-
     /// Flushes, syncs and seals. Other clones of the handle refuse writes from now on.
+    ///
+    /// On a full disk the reserve is used; where that is too small for the flush, the log keeps
+    /// what was not flushed, and the next open replays it.
     ///
     /// # Errors
     /// As [`Store::flush`]; what was acknowledged is in the log all the same.
@@ -314,12 +327,12 @@ impl Store {
         let core = self.core();
         core.pipeline.check()?;
         core.pipeline.drain(&core.shared, &core.current)?;
-        core.flush_all()?;
+        self.flush_or_leave()?;
         core.pipeline.close();
         if let Some(worker) = &self.inner.worker {
             worker.stop();
         }
-        core.pipeline.log().seal()?;
+        self.seal()?;
         if let Some(catalog) = &core.catalog {
             catalog.close();
         }
@@ -340,24 +353,53 @@ impl Store {
         })
     }
 
-    /// Waits, with a limit, until few enough memtables wait for their flush.
-    fn wait_for_room(&self) -> Result<(), Error> {
+    /// Flushes everything; on a full disk in the reserve's space, and where that is not enough
+    /// what is left stays in the log.
+    fn flush_or_leave(&self) -> Result<(), Error> {
+        let core = self.core();
+        match core.flush_all() {
+            Err(error) if is_full(&error) => {}
+            flushed => return flushed,
+        }
+        let _given = core.reserve.give_up(&*core.shared.env.vfs);
+        match core.flush_all() {
+            Err(error) if is_full(&error) => Ok(()),
+            flushed => flushed,
+        }
+    }
+
+    fn seal(&self) -> Result<(), Error> {
+        let core = self.core();
+        match core.pipeline.log().seal().map_err(Error::from) {
+            Err(error) if is_full(&error) => {}
+            sealed => return sealed,
+        }
+        let _given = core.reserve.give_up(&*core.shared.env.vfs);
+        let sealed = core.pipeline.log().seal().map_err(Error::from);
+        sealed.map_err(name_full)
+    }
+
+    /// Waits, with a limit, until few enough memtables wait for their flush. A batch that only
+    /// forgets does not wait for a flush that a full disk holds up: it adds no row.
+    fn wait_for_room(&self, only_forgets: bool) -> Result<(), Error> {
         let core = self.core();
         let has_room = || core.current.version().sealed().len() <= self.inner.options.sealed_max;
-        if has_room() {
+        if has_room() || (only_forgets && core.signal.is_full(FLUSH)) {
             return Ok(());
         }
         core.writes_delayed.fetch_add(1, Ordering::Relaxed);
         let come = match self.inner.worker {
-            Some(_) => core
-                .signal
-                .wait_until(self.inner.options.busy_wait, has_room),
-            None => {
-                self.flush_sealed()?;
-                has_room()
-            }
+            Some(_) => self.wait_for_flush(has_room),
+            None => match self.flush_sealed() {
+                Err(error) if only_forgets && is_full(&error) => return Ok(()),
+                flushed => flushed.map(|()| has_room())?,
+            },
         };
         if come {
+            return core.pipeline.check();
+        }
+        let is_full = core.signal.is_full(FLUSH);
+        if only_forgets && is_full {
             return Ok(());
         }
         core.writes_refused.fetch_add(1, Ordering::Relaxed);
@@ -366,24 +408,60 @@ impl Store {
             .last_error()
             .map(|error| format!(" (last try: {error})"))
             .unwrap_or_default();
-        Err(Error::Busy {
-            what: format!("memtables wait for their flush{why}"),
-        })
+        let what = format!("memtables wait for their flush{why}");
+        if is_full {
+            let source = std::io::ErrorKind::StorageFull.into();
+            return Err(Error::DiskFull { what, source });
+        }
+        Err(Error::Busy { what })
+    }
+
+    /// Waits for room, or a reason to wait no longer; false where the time is over or the disk
+    /// is full for longer than the flush needs to try again.
+    fn wait_for_flush(&self, has_room: impl Fn() -> bool) -> bool {
+        let core = self.core();
+        let come = || has_room() || core.pipeline.check().is_err();
+        let mut left = self.inner.options.busy_wait;
+        loop {
+            // The signal's lock is held while `come` is looked at: it cannot ask the signal.
+            let piece = left.min(FULL_WAIT);
+            if core.signal.wait_until(piece, come) {
+                return true;
+            }
+            left -= piece;
+            if left.is_zero() || core.signal.is_full(FLUSH) {
+                return false;
+            }
+        }
     }
 
     fn flush_sealed(&self) -> Result<(), Error> {
-        while self.core().flush_oldest()? {}
+        while self.core().flush_oldest().map_err(name_full)? {}
         Ok(())
     }
 }
 
 impl Core {
+    /// Makes sure that the space of the reserve is not used for anything else.
+    fn hold_reserve(&self) -> Result<(), Error> {
+        self.reserve.hold(&*self.shared.env.vfs)
+    }
+
     pub(crate) fn flush_oldest(&self) -> Result<bool, Error> {
         let _one = self
             .flushing
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         flush_oldest(&self.shared, &self.current, &self.pipeline, &self.publisher)
+    }
+
+    /// As [`Core::flush_oldest`], in the background: a panic there would leave writers waiting
+    /// for room that nobody makes.
+    fn flush_guarded(&self) -> Result<bool, Error> {
+        self.pipeline.guarded(|| {
+            self.hold_reserve()?;
+            self.flush_oldest()
+        })
     }
 
     pub(crate) fn compact_once(&self, force: bool) -> Result<Option<Compacted>, Error> {
@@ -463,22 +541,24 @@ fn start_workers(
     core: &Arc<Core>,
     signal: Arc<Signal>,
 ) -> Result<Worker, Error> {
-    let spawn = |name: &str, step: fn(&Core) -> Result<bool, Error>| {
+    let spawn = |work: &'static str, step: fn(&Core) -> Result<bool, Error>| {
         let (shared_core, signal) = (Arc::clone(core), Arc::clone(&signal));
-        let body = move || signal.run(|| step(&shared_core));
+        let body = move || signal.run(work, || step(&shared_core));
+        let name = &format!("chronolith-{work}");
         options
             .env
             .threads
             .spawn(name, Box::new(body))
             .map_err(|error| Error::io("start a thread for", &core.shared.dir, error))
     };
-    let flusher = spawn("chronolith-flush", Core::flush_oldest)?;
-    let compactor = spawn("chronolith-compact", |core| {
+    let flusher = spawn(FLUSH, Core::flush_guarded)?;
+    let compactor = spawn("compact", |core| {
+        core.hold_reserve()?;
         Ok(core.compact_once(false)?.is_some())
     })?;
     let mut joiners = vec![flusher, compactor];
     if core.catalog.is_some() {
-        joiners.push(spawn("chronolith-catalog", |core| {
+        joiners.push(spawn("catalog", |core| {
             core.follow_catalog();
             Ok(false)
         })?);
@@ -500,6 +580,21 @@ fn take_lock(options: &Options, dir: &Path) -> Result<Box<dyn VfsLock>, Error> {
             },
             _ => Error::io("lock", path, error),
         })
+}
+
+/// Recovers; where the disk is too full to begin a log file, in the reserve's space.
+fn recover_in_reserve(options: &Options, dir: &Path) -> Result<Opened, Error> {
+    match recover(options, dir) {
+        Err(error) if is_full(&error) => {
+            let given = options.env.vfs.remove_file(&dir.join(RESERVE));
+            match given {
+                // Nothing was published: recovery begins again from the same state.
+                Ok(()) => recover(options, dir).map_err(name_full),
+                Err(_) => Err(name_full(error)),
+            }
+        }
+        recovered => recovered,
+    }
 }
 
 /// Creates the store unless there is one.

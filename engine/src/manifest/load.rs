@@ -14,7 +14,7 @@ use super::io::{ReadFault, read_whole};
 use super::model::Manifest;
 use super::names::{
     CATALOG_DIR, CURRENT, CURRENT_TEMP, CopyName, DataName, LOCK, MANIFEST_DIR, ManifestName,
-    SEGMENTS_DIR, WAL_DIR,
+    RESERVE, SEGMENTS_DIR, WAL_DIR,
 };
 use super::pointer::{self, Pointer};
 
@@ -233,7 +233,8 @@ fn survey(vfs: &dyn Vfs, store: &Path) -> Result<ManifestError, ManifestError> {
     };
     let layout = [MANIFEST_DIR, SEGMENTS_DIR, WAL_DIR, CATALOG_DIR];
     let foreign = entries.iter().any(|name| {
-        ![LOCK, CURRENT, CURRENT_TEMP].contains(&name.as_str()) && !layout.contains(&name.as_str())
+        ![LOCK, CURRENT, CURRENT_TEMP, RESERVE].contains(&name.as_str())
+            && !layout.contains(&name.as_str())
     });
     let has = |dir: &str| entries.iter().any(|name| name == dir);
     let inside = |dir: &str| -> Result<Vec<String>, ManifestError> {

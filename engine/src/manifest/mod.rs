@@ -3,6 +3,7 @@
 //! ```text
 //! STORE/
 //!   LOCK                              the writer's lock
+//!   RESERVE                           space that is kept for a full disk
 //!   CURRENT                           generation + digest of the manifest that counts
 //!   manifest/MANIFEST-<16 hex>.a .b   two equal copies of one generation
 //!   segments/<16 hex>.seg             segments

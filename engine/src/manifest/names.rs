@@ -11,6 +11,8 @@ pub const CURRENT: &str = "CURRENT";
 pub const CURRENT_TEMP: &str = "CURRENT.tmp";
 /// The writer's lock file.
 pub const LOCK: &str = "LOCK";
+/// Space that is kept for `forget` and `close` on a full disk.
+pub const RESERVE: &str = "RESERVE";
 /// Directory of the manifest copies.
 pub const MANIFEST_DIR: &str = "manifest";
 /// Directory of segments and side files.

@@ -30,6 +30,12 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// True for a batch that takes records away and adds nothing.
+    pub(crate) fn only_forgets(&self) -> bool {
+        let forgets = |operation: &Operation| matches!(operation, Operation::Forget { .. });
+        self.operations.iter().all(forgets)
+    }
+
     /// An empty batch.
     pub fn new() -> Self {
         Self::default()

@@ -316,6 +316,27 @@ impl Store {
         core.signal.wait_until(timeout, idle)
     }
 
+    /// The store, counted.
+    ///
+    /// # Errors
+    /// Damage in a partition's scope directory.
+    pub fn stats(&self) -> Result<Stats, Error> {
+        let core = self.core();
+        let mut stats = Stats::of(&self.snapshot())?;
+        stats.wal_bytes = core.pipeline.log().bytes();
+        stats.writes_delayed = core.writes_delayed.load(Ordering::Relaxed);
+        stats.writes_refused = core.writes_refused.load(Ordering::Relaxed);
+        stats.maintenance_error = core.signal.last_error();
+        let manifest = core.manifest();
+        stats.flushed_seq = manifest.flushed_seq;
+        stats.generation = manifest.generation;
+        if let Some(catalog) = &core.catalog {
+            stats.catalog = Some(catalog.describe());
+            stats.catalog_bytes = catalog.bytes();
+        }
+        Ok(stats)
+    }
+
     /// Flushes, syncs and seals. Other clones of the handle refuse writes from now on.
     ///
     /// On a full disk the reserve is used; where that is too small for the flush, the log keeps

@@ -140,3 +140,39 @@ fn a_partial_answer_of_a_whole_store_is_the_answer() {
     assert_eq!(found.exactness, Exactness::Exact);
     assert!(found.missing.is_empty());
 }
+
+#[test]
+fn damage_in_the_way_of_a_write_is_found_before_the_log() {
+    let (env, disk, _clock) = Env::sim(24);
+    let scope = Scope::parse("user/ana").expect("a scope");
+    // Neighbours share no beginning that a dictionary could leave out.
+    let id = |at: i64| format!("{:016x}-{at:06}", at.wrapping_mul(0x1e37_79b9_7f4a_7c15));
+    let put = |store: &Store, at: i64| {
+        let mut batch = Batch::new();
+        batch.upsert(Record::new(scope.clone(), id(at), at, "text"));
+        store.write(batch)
+    };
+    let store = Store::open(DIR, options(&env)).expect("opens");
+    for at in 0..3000 {
+        put(&store, at).expect("writes");
+    }
+    store.close().expect("closes");
+    let held = id(2500);
+    disk.damage(&segments(&disk)[0], |bytes| {
+        let tail = &held.as_bytes()[4..];
+        let at = bytes.windows(tail.len()).position(|found| found == tail);
+        bytes[at.expect("ids are stored as they are")] ^= 1;
+    })
+    .expect("the file is there");
+
+    let store = Store::open(DIR, options(&env)).expect("the open reads no block of ids");
+    let error = put(&store, 2500).expect_err("its look-up meets the damage");
+    assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+    put(&store, 3001).expect("nothing was written, and the handle still writes");
+    let error = store.forget(scope.clone(), id(2500)).expect_err("the same");
+    assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+    drop(store);
+    let store =
+        Store::open(DIR, options(&env)).expect("the log holds no batch that cannot be applied");
+    assert!(store.get(&scope, &id(3001)).expect("healthy").is_some());
+}

@@ -111,6 +111,7 @@ impl Pipeline {
         batch: ReadyBatch,
         durability: Durability,
     ) -> Result<Committed, Error> {
+        probe(current, &batch.operations)?;
         let new_ids = batch.new_ids.clone();
         let (first_seq, last_seq, commit_time_us) =
             self.enqueue(shared, current, batch, durability)?;
@@ -334,6 +335,21 @@ impl Drop for FailOnDrop<'_> {
     fn drop(&mut self) {
         self.0.fail("a panic while writing or flushing a batch");
     }
+}
+
+/// Looks up every row that the operations may end, before anything is in the log: damage in
+/// the way is a definite error now, while applying it would leave the outcome unknown.
+fn probe(current: &Current, operations: &[Ready]) -> Result<(), Error> {
+    let version = current.version();
+    for operation in operations {
+        let (scope, id) = match operation {
+            Ready::Put { prepared, .. } => (&prepared.record.scope, &prepared.record.id),
+            Ready::Forget { scope, id } => (scope, id),
+            Ready::LinkTag(_) | Ready::UnlinkTag(_) => continue,
+        };
+        super::apply::find_live(&version, scope, id)?;
+    }
+    Ok(())
 }
 
 /// The edge an operation links (true) or unlinks.

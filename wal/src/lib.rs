@@ -15,7 +15,7 @@
 //!   proves a clean end, `rotate` and `remove_below` bound the log's size.
 //! * [`Recovered`]: a log after a crash, validated; its [`RecoveryReport`] says what was
 //!   dropped and whether that is certain.
-//! * [`LogReader`], [`read_status`]: for processes that only read.
+//! * [`LogReader`], [`read_status`]: for processes that only read. [`WholeLog`]: for a backup.
 //! * [`WalError`]: what went wrong and what to do.
 //!
 //! How a commit travels: the caller encodes, calls `append` under its own commit lock,
@@ -30,6 +30,7 @@
 //! commit), `reader` (one file's frames), `judge` (torn tail or damage),
 //! `recover`, `tail` (followers).
 
+mod copy;
 mod error;
 mod files;
 mod frame;
@@ -44,6 +45,7 @@ mod sync_model;
 mod tail;
 mod writer;
 
+pub use copy::{WholeLog, WholePart};
 pub use error::{Flaw, WalError};
 pub use files::{
     FILE_BYTES_CAP, FORMAT_NEWEST, FileNumber, FileSpan, list_logs, log_name, parse_log_name,
@@ -54,7 +56,7 @@ pub use judge::{DroppedTail, RecoveryReport};
 pub use options::LogOptions;
 pub use reader::Frame;
 pub use recover::{Frames, Recovered};
-pub use status::{STATUS_NAME, Status, read_status};
+pub use status::{STATUS_LEN, STATUS_NAME, Status, read_status};
 pub use sync::Durability;
 pub use tail::LogReader;
 pub use writer::{Appended, Log};

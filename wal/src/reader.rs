@@ -117,6 +117,11 @@ impl FileScan {
         self.window.refresh()
     }
 
+    /// The open file.
+    pub(crate) fn file(&self) -> Arc<dyn VfsFile> {
+        Arc::clone(&self.window.file)
+    }
+
     /// Looks at the current position; moves behind a whole frame.
     pub(crate) fn step(&mut self) -> Result<Step, WalError> {
         let offset = self.at.offset;

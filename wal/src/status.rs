@@ -31,7 +31,8 @@ use crate::error::WalError;
 pub const STATUS_NAME: &str = "STATUS";
 
 const MAGIC: [u8; 8] = *b"CHSTAT00";
-const STATUS_LEN: usize = 40;
+/// Bytes of the file.
+pub const STATUS_LEN: usize = 40;
 const CRC_COVERS: usize = 36;
 /// A reader may meet a half-written status; it looks again this often.
 const READ_TRIES: usize = 4;
@@ -103,7 +104,7 @@ impl StatusFile {
     }
 }
 
-fn encode(status: Status, store_id: &[u8; 16]) -> [u8; STATUS_LEN] {
+pub(crate) fn encode(status: Status, store_id: &[u8; 16]) -> [u8; STATUS_LEN] {
     let mut raw = RawStatus {
         magic: MAGIC,
         epoch: status.epoch.into(),

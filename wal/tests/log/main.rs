@@ -14,3 +14,4 @@ mod follow;
 mod format;
 mod group;
 mod recovery;
+mod whole;

@@ -16,6 +16,7 @@
 //! * [`Batch`], [`Record`], [`Scope`]: what is written. [`Committed`]: the acknowledgement.
 //! * [`Request`], [`Response`], [`Hit`], [`Plan`]: what is asked and what comes back.
 //! * [`Snapshot`]: one consistent view. [`Stats`]: the store, counted.
+//! * [`verify()`], [`VerifyReport`]: is every byte as it was written, and do the files agree?
 //! * [`Setup`], [`Options`]: what is chosen once, and at every open. [`Error`]: what to do.
 //!
 //! ```
@@ -42,7 +43,7 @@
 //! How a call travels: `store` takes it; `write` brings a batch through log and memtable;
 //! `maintain` flushes, compacts and publishes; `manifest` says which files count; `version` is
 //! what a reader holds; `query` answers; `recover` brings everything back; `reader` reads
-//! beside a writer in another process.
+//! beside a writer in another process; `verify` scrubs.
 //!
 //! What this crate does not do: no network, no async runtime, no embedding model.
 
@@ -60,6 +61,7 @@ mod snapshot;
 mod stats;
 mod store;
 mod tag_graph;
+mod verify;
 mod version;
 mod write;
 
@@ -81,4 +83,5 @@ pub use snapshot::{Snapshot, StoredRecord};
 pub use stats::{ScopeStats, SegmentStats, Stats};
 pub use store::Store;
 pub use tag_graph::{DEPTH_MAX, EDGES_MAX, TagEdge};
+pub use verify::{FindingKind, VerifiedFile, VerifyFinding, VerifyProgress, VerifyReport, verify};
 pub use write::{Batch, Committed, PutMode};

@@ -337,6 +337,18 @@ impl Store {
         Ok(stats)
     }
 
+    /// Verifies every file of the store as of now, beside whatever this handle is doing. See
+    /// [`crate::verify()`].
+    ///
+    /// # Errors
+    /// As [`crate::verify()`].
+    pub fn verify(
+        &self,
+        progress: &mut dyn FnMut(crate::VerifyProgress),
+    ) -> Result<crate::VerifyReport, Error> {
+        crate::verify(self.path(), &self.inner.options, progress)
+    }
+
     /// Flushes, syncs and seals. Other clones of the handle refuse writes from now on.
     ///
     /// On a full disk the reserve is used; where that is too small for the flush, the log keeps

@@ -23,7 +23,7 @@ use super::Fault;
 use crate::version::LiveSegment;
 
 /// Directory of the database inside the catalog's.
-pub(super) const DB_DIR: &str = "db";
+pub(crate) const DB_DIR: &str = "db";
 /// Rows of one write batch.
 const BATCH_ROWS: u32 = 1024;
 /// Block cache of the database, bytes.

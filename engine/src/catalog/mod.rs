@@ -29,8 +29,9 @@ use chronolith_vfs::Env;
 use crate::manifest::StoreId;
 use crate::version::LiveSegment;
 
-pub(crate) use db::Locator;
+pub(crate) use db::{DB_DIR, Locator};
 use db::{Db, Handles};
+pub(crate) use seal::{ASIDE_DIR, SEAL_NAME, SEAL_TEMP, compare as compare_with_seal};
 
 /// Directory of the catalog.
 pub(crate) const CATALOG_DIR: &str = "catalog";
@@ -137,7 +138,7 @@ impl Catalog {
     }
 
     fn open_or_rebuild(&self, flushed_seq: u64) -> Result<Db, Fault> {
-        let path = self.dir.join(db::DB_DIR);
+        let path = self.dir.join(DB_DIR);
         match seal::read(&self.env, &self.dir, &self.store_id) {
             // A watermark above the flushed seq is from another future.
             Some(known) if known.watermark <= flushed_seq => {

@@ -19,10 +19,12 @@ use super::Fault;
 use super::db::{DB_DIR, Known};
 use crate::manifest::StoreId;
 
-const SEAL_NAME: &str = "SEAL";
-const SEAL_TEMP: &str = "SEAL.tmp";
+/// Name of the seal.
+pub(crate) const SEAL_NAME: &str = "SEAL";
+/// Its name while it is written.
+pub(crate) const SEAL_TEMP: &str = "SEAL.tmp";
 /// Name that damaged files are kept under until the next damage.
-const ASIDE_DIR: &str = "db.damaged";
+pub(crate) const ASIDE_DIR: &str = "db.damaged";
 /// The last byte is the format version.
 const MAGIC: [u8; 8] = *b"chrocat\0";
 const HEADER_BYTES: usize = 8 + 16 + 4;
@@ -65,6 +67,82 @@ pub(super) fn read(env: &Env, dir: &Path, store_id: &StoreId) -> Option<Known> {
     let sealed: Sealed = postcard::from_bytes(body).ok()?;
     let files = list_files(env, &dir.join(DB_DIR)).ok()?;
     (files == sealed.files).then_some(sealed.known)
+}
+
+/// A seal and the files that it lists, for a scrub.
+#[derive(Debug)]
+pub(crate) struct Compared {
+    /// Files that were looked at, below the catalog's directory, with their lengths.
+    pub(crate) files: Vec<(String, u64)>,
+    /// How far the catalog had followed; 0 where the seal cannot be read.
+    pub(crate) watermark: u64,
+    /// Files that are not as the seal says, and how.
+    pub(crate) differences: Vec<(String, String)>,
+}
+
+/// Compares every file with the seal; `None` where there is no seal, or a writer took it off
+/// meanwhile: then nothing is known of the files.
+pub(crate) fn compare(env: &Env, dir: &Path, store_id: &StoreId) -> io::Result<Option<Compared>> {
+    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let before = match read_seal(env, dir) {
+        Ok(bytes) => bytes,
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let mut compared = Compared {
+        files: vec![(SEAL_NAME.to_owned(), before.len() as u64)],
+        watermark: 0,
+        differences: Vec::new(),
+    };
+    let sealed = verified_body(&before, store_id).map(postcard::from_bytes::<Sealed>);
+    match sealed {
+        Some(Ok(sealed)) => {
+            compared.watermark = sealed.known.watermark;
+            match list_files(env, &dir.join(DB_DIR)) {
+                Ok(files) => compared.note(&files, &sealed.files),
+                Err(error) if is_missing(&error) => {
+                    let message = "is missing though the seal lists it".to_owned();
+                    compared.differences.push((DB_DIR.to_owned(), message));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Some(Err(_)) | None => {
+            let message = "magic, store, length or digest mismatch".to_owned();
+            compared.differences.push((SEAL_NAME.to_owned(), message));
+        }
+    }
+    let is_same = before.is_empty() || read_seal(env, dir).is_ok_and(|after| after == before);
+    Ok(is_same.then_some(compared))
+}
+
+impl Compared {
+    fn note(&mut self, files: &[SealedFile], sealed: &[SealedFile]) {
+        let shown = |file: &SealedFile| format!("{DB_DIR}/{}", file.path);
+        let named = |list: &[SealedFile], path: &str| {
+            let at = list.binary_search_by(|file| file.path.as_str().cmp(path));
+            at.ok()
+        };
+        for file in files {
+            self.files.push((shown(file), file.bytes));
+            let message = match named(sealed, &file.path).map(|at| &sealed[at]) {
+                None => "is not among the files of the seal".to_owned(),
+                Some(other) if other.bytes != file.bytes => {
+                    format!("has {} bytes, sealed with {}", file.bytes, other.bytes)
+                }
+                Some(other) if other.digest != file.digest => "digest mismatch".to_owned(),
+                Some(_) => continue,
+            };
+            self.differences.push((shown(file), message));
+        }
+        for file in sealed {
+            if named(files, &file.path).is_none() {
+                let message = "is missing though the seal lists it".to_owned();
+                self.differences.push((shown(file), message));
+            }
+        }
+    }
 }
 
 fn read_seal(env: &Env, dir: &Path) -> io::Result<Vec<u8>> {

@@ -48,11 +48,13 @@ impl Scope {
         Ok(Self { key: key.into() })
     }
 
-    /// Reads a key back, as found on disk. `None` where it is not a scope's key.
+    /// Reads a key back, as found on disk. `None` where it is not a scope's key: what no path
+    /// parses to is none, or two scopes would share a path.
     pub fn from_key(key: &[u8]) -> Option<Self> {
         let (last, body) = key.split_last()?;
         if *last != 0
             || key.len() > SCOPE_BYTES_MAX
+            || body.contains(&b'/')
             || body.split(|b| *b == 0).any(<[u8]>::is_empty)
         {
             return None;
@@ -319,5 +321,6 @@ mod tests {
         }
         assert_eq!(Scope::from_key(b"\0"), None);
         assert_eq!(Scope::from_key(b"a"), None);
+        assert_eq!(Scope::from_key(b"a/b\0"), None, "the path of another key");
     }
 }

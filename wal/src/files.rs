@@ -196,6 +196,8 @@ impl FileHeader {
                 && cut.offset >= FILE_HEADER_LEN as u64
         });
         self.number == number
+            // The next one must exist too.
+            && number < FileNumber::MAX
             && (1..=EPOCH_MAX).contains(&self.epoch)
             && self.first_seq > self.base_seq
             && self.durable_upto >= self.base_seq

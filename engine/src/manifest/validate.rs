@@ -31,8 +31,10 @@ impl Manifest {
     /// # Errors
     /// The first rule that is broken.
     pub fn validate(&self) -> Result<(), Invalid> {
-        ensure(self.generation >= 1, "generation", || {
-            "0, the first is 1".to_owned()
+        // The next one must exist too.
+        let numbered = (1..u64::MAX).contains(&self.generation);
+        ensure(numbered, "generation", || {
+            format!("{}, the first is 1, and one must follow", self.generation)
         })?;
         ensure(self.epoch <= EPOCH_MAX, "epoch", || {
             format!("{}, at most {EPOCH_MAX}", self.epoch)
@@ -135,9 +137,12 @@ impl Manifest {
             )?;
         }
         let highest = names.last().map_or(0, |name| name.file_number);
-        ensure(self.next_file_number > highest, "next_file_number", || {
-            format!("{} is not above {highest}", self.next_file_number)
-        })
+        let next = self.next_file_number;
+        ensure(
+            next > highest && next < u64::MAX,
+            "next_file_number",
+            || format!("{next} is not above {highest}, or the last there is"),
+        )
     }
 }
 

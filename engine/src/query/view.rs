@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use chronolith_segments::{Partition, Run, ScopeRanges, SegmentError, TimeOrder};
+use chronolith_segments::{
+    Partition, Run, ScopeRanges, SegmentError, TimeOrder, segment_file_name,
+};
 use roaring::RoaringBitmap;
 
 use super::bm25::Statistics;
@@ -94,12 +96,24 @@ impl View {
         for (run, dead) in self.runs.iter().zip(&self.dead_rows) {
             let all = self.partition().population(run)?;
             sum.rows += all.rows - dead.len() as u64;
-            sum.length_sum += all.length_sum;
+            let mut dead_length = 0;
             for row in dead {
-                sum.length_sum -= u64::from(self.partition().length(*row)?);
+                dead_length += u64::from(self.partition().length(*row)?);
             }
+            // The sum stands in the scope directory, each length in its column: bytes of a file
+            // that may contradict each other.
+            let live = all.length_sum.checked_sub(dead_length);
+            sum.length_sum += live.ok_or_else(|| self.contradiction())?;
         }
         Ok(sum)
+    }
+
+    fn contradiction(&self) -> SegmentError {
+        let file = match self.source.name {
+            PartitionName::Segment(number) => segment_file_name(number),
+            PartitionName::Memtable(_) => self.source.name.to_string(),
+        };
+        SegmentError::corrupt(file, "scopes", 0, "dead rows are longer than all rows")
     }
 
     /// Live rows that hold `term`: a rank difference less the dead rows that hold it.

@@ -1,6 +1,7 @@
 //! Suites that need more than one room of the workspace, and what they share.
 
 pub mod data;
+pub mod fuzz;
 pub mod generate;
 pub mod kills;
 pub mod model;

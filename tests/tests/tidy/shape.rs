@@ -25,8 +25,8 @@ const TOP: [&str; 19] = [
     "tools",
     "wal",
 ];
-/// Optional at the top: benches against other engines, outside the workspace.
-const TOP_OPTIONAL: [&str; 2] = ["peers", "rustfmt.toml"];
+/// Optional at the top: benches against other engines and libFuzzer, outside the workspace.
+const TOP_OPTIONAL: [&str; 3] = ["fuzz", "peers", "rustfmt.toml"];
 
 /// Past this a file is probably two.
 const LINES_MAX: usize = 700;

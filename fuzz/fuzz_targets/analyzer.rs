@@ -1,0 +1,4 @@
+//! Attacks the target `analyzer`.
+#![no_main]
+
+chronolith_fuzz::attack!("analyzer");

@@ -1,0 +1,4 @@
+//! Attacks the target `batch`.
+#![no_main]
+
+chronolith_fuzz::attack!("batch");

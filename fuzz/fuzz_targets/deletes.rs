@@ -1,0 +1,4 @@
+//! Attacks the target `deletes`.
+#![no_main]
+
+chronolith_fuzz::attack!("deletes");

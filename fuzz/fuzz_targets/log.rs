@@ -1,0 +1,4 @@
+//! Attacks the target `log`.
+#![no_main]
+
+chronolith_fuzz::attack!("log");

@@ -1,0 +1,4 @@
+//! Attacks the target `manifest`.
+#![no_main]
+
+chronolith_fuzz::attack!("manifest");

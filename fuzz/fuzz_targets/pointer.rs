@@ -1,0 +1,4 @@
+//! Attacks the target `pointer`.
+#![no_main]
+
+chronolith_fuzz::attack!("pointer");

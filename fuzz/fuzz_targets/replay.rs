@@ -1,0 +1,4 @@
+//! Attacks the target `replay`.
+#![no_main]
+
+chronolith_fuzz::attack!("replay");

@@ -1,0 +1,4 @@
+//! Attacks the target `request`.
+#![no_main]
+
+chronolith_fuzz::attack!("request");

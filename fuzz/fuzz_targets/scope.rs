@@ -1,0 +1,4 @@
+//! Attacks the target `scope`.
+#![no_main]
+
+chronolith_fuzz::attack!("scope");

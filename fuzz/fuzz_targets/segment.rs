@@ -1,0 +1,4 @@
+//! Attacks the target `segment`.
+#![no_main]
+
+chronolith_fuzz::attack!("segment");

@@ -1,0 +1,4 @@
+//! Attacks the target `status`.
+#![no_main]
+
+chronolith_fuzz::attack!("status");

@@ -1,0 +1,4 @@
+//! Attacks the target `store`.
+#![no_main]
+
+chronolith_fuzz::attack!("store");

@@ -1,0 +1,223 @@
+//! Where do mutations begin? Small valid inputs, and every input that once went wrong.
+//!
+//! They are committed below `tests/fuzz-corpus/<corpus>/`: `valid-*` must be taken by their
+//! target, all others (`found-*`, once mended; `odd-*`) must only do no harm. `CHRONOLITH_FUZZ_WRITE_SEEDS=1` writes
+//! the valid ones anew, after a format changed.
+
+use std::fs;
+use std::path::PathBuf;
+
+use chronolith::{Record, Scope, SourceClass};
+use chronolith_segments::{OpRef, PutMode, encode_batch};
+use chronolith_vfs::SimVfs;
+use chronolith_wal::{Log, LogOptions, STATUS_NAME, log_name};
+
+use super::log::STORE_ID;
+use super::store::{build, files};
+
+/// The directory of a corpus.
+pub fn corpus_dir(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("fuzz-corpus")
+        .join(name)
+}
+
+/// Name and bytes of each input of a corpus, by name.
+///
+/// # Panics
+/// If there is none: a corpus is part of the source.
+pub fn corpus(name: &str) -> Vec<(String, Vec<u8>)> {
+    let dir = corpus_dir(name);
+    let entries = fs::read_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+    let mut inputs: Vec<(String, Vec<u8>)> = entries
+        .map(|entry| {
+            let entry = entry.expect("a directory that can be read");
+            let bytes = fs::read(entry.path()).expect("a file that can be read");
+            (entry.file_name().to_string_lossy().into_owned(), bytes)
+        })
+        .collect();
+    inputs.sort();
+    assert!(!inputs.is_empty(), "{} is empty", dir.display());
+    inputs
+}
+
+/// The valid inputs of every corpus, made anew: (corpus, name, bytes).
+pub fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
+    let mut seeds = Vec::new();
+    for (size, rows) in [("tiny", 1), ("small", 40), ("large", 160)] {
+        let base = build(rows);
+        from_disk(&mut seeds, size, &base.disk);
+    }
+    seeds.extend(batches().map(|(name, bytes)| ("batch", name.into(), bytes)));
+    from_log(&mut seeds);
+    for (corpus, name, text) in TEXTS {
+        seeds.push((corpus, format!("valid-{name}"), text.as_bytes().to_vec()));
+    }
+    for (name, bytes) in REQUESTS {
+        seeds.push(("request", format!("valid-{name}"), bytes.to_vec()));
+    }
+    seeds
+}
+
+type Seeds = Vec<(&'static str, String, Vec<u8>)>;
+
+fn from_disk(seeds: &mut Seeds, size: &str, disk: &SimVfs) {
+    let kinds = [
+        (".seg", "segment"),
+        (".del", "deletes"),
+        (".tags", "tag_graph"),
+        (".a", "manifest"),
+        ("/CURRENT", "pointer"),
+        (".log", "log"),
+    ];
+    for (ending, corpus) in kinds {
+        for (at, path) in files(disk, ending).iter().enumerate() {
+            let bytes = disk.content(path).expect("there");
+            // One of each size; later ones are much like the first.
+            if at == 0 || (corpus != "segment" && size == "small") {
+                seeds.push((corpus, format!("valid-{size}-{at}"), bytes));
+            }
+        }
+    }
+}
+
+/// A log of two files, the first with an end by decree, the second sealed.
+fn from_log(seeds: &mut Seeds) {
+    let (env, disk) = super::disk::env();
+    super::disk::put(&disk, "/wal/none".as_ref(), &[]);
+    let options = LogOptions {
+        preallocate_bytes: 256,
+        ..LogOptions::new(STORE_ID)
+    };
+    let dir = "/wal".as_ref();
+    let log = Log::create(&env, dir, &options, 1).expect("created");
+    for (_, body) in batches() {
+        let appended = log.append(&body, 2).expect("appended");
+        log.sync_upto(appended.last_seq).expect("synced");
+        log.write_status(appended.last_seq).expect("written");
+    }
+    drop(log);
+    let options = LogOptions {
+        floor_file: 1,
+        ..options
+    };
+    let mut recovered = Log::recover(&env, dir, &options).expect("sound");
+    let log = recovered.start(2).expect("started");
+    log.append(b"body", 3).expect("appended");
+    log.seal().expect("sealed");
+    for (corpus, file) in [
+        ("log", log_name(1)),
+        ("log", log_name(2)),
+        ("status", STATUS_NAME.into()),
+    ] {
+        let path = std::path::Path::new("/wal").join(&file);
+        let bytes = disk.content(&path).expect("there");
+        seeds.push((corpus, format!("valid-{file}"), bytes));
+    }
+}
+
+fn batches() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+    let scope = Scope::parse("user/ana").expect("a scope");
+    let plain = Record::new(scope.clone(), "a", 1_700_000_000_000_000, "some words");
+    let full = Record {
+        summary: Some("short".into()),
+        speaker: Some("Ana".into()),
+        tags: vec!["ops".into(), "b".into()],
+        source: Some("chat".into()),
+        source_class: Some(SourceClass::Web),
+        importance: Some(0.5),
+        source_id: Some("doc".into()),
+        attributes: "{\"k\":1}".into(),
+        ..Record::new(scope.clone(), "id-2", -5, "staging proxy 8443")
+    };
+    let put = |record, vector| OpRef::Put {
+        mode: PutMode::Upsert,
+        record,
+        vector,
+    };
+    let (parent, child) = ("kinds", "kind-1");
+    let encode = |ops: &[OpRef<'_>]| {
+        let mut bytes = Vec::new();
+        encode_batch(ops, 1_700_000_000_000_000, &mut bytes).expect("small");
+        bytes
+    };
+    let all = [
+        put(&plain, None),
+        put(&full, Some(&[1, 60, 2, 60, 3, 60, 4, 60])),
+        OpRef::Delete {
+            scope: &scope,
+            id: "r4",
+        },
+        OpRef::LinkTag {
+            scope: &scope,
+            parent,
+            child,
+        },
+        OpRef::UnlinkTag {
+            scope: &scope,
+            parent,
+            child,
+        },
+    ];
+    let made = [
+        ("odd-empty", encode(&[])),
+        ("valid-put", encode(&all[..1])),
+        ("valid-delete", encode(&all[2..3])),
+        ("valid-all", encode(&all)),
+    ];
+    made.into_iter()
+}
+
+const TEXTS: [(&str, &str, &str); 11] = [
+    ("scope", "path", "user/ana/project/apollo"),
+    ("scope", "key", "user\0ana\0"),
+    ("scope", "selectors", "user/ana\n=team/x\na/b/c+up\n/"),
+    ("scope", "accents", "Ünï/çødé/熊猫"),
+    (
+        "analyzer",
+        "prose",
+        "The dog's running; don't o'clock, Café NAÏVE Ёлка STRASSE Straße.",
+    ),
+    (
+        "analyzer",
+        "code",
+        "read_file parseHttpURL ./src/main.rs std::vec E0502 ORA-00942 v1.2.3 a.b@c.de",
+    ),
+    (
+        "analyzer",
+        "url",
+        "https://ex.test/a?b=1&c=%20#x <tag> \"q\" {a|b} state-of-the-art 15:00 3.14",
+    ),
+    (
+        "analyzer",
+        "cjk",
+        "熊猫吃竹 안녕 세계 ひらがな カタカナ ｶﾀｶﾅ ไทย עברית العربية",
+    ),
+    (
+        "analyzer",
+        "marks",
+        "e\u{301}\u{301}\u{327} \u{200d}\u{feff}\u{202e} ﬁ ǅ İ ſ \u{1f468}\u{200d}\u{1f469} \u{0}",
+    ),
+    ("analyzer", "id", "default-2/english+summary+speaker+date"),
+    (
+        "analyzer",
+        "long",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
+    ),
+];
+
+const REQUESTS: [(&str, &[u8]); 4] = [
+    ("text", b"\x00\x0estaging proxy \x05\x05\0\0\0\0\0\0\0"),
+    (
+        "tags",
+        b"\x01\x03ops\x02\x0dkind-1,kind-2\x0e\x02\0\0\0\0\0\0\0",
+    ),
+    (
+        "scope",
+        b"\x03\x08user/ana\x00\x06number\x0f\x02\0\x02\0\0\0\0\0",
+    ),
+    (
+        "vector",
+        b"\x12\x80\x3f\x00\x3f\x80\x3e\x40\x3f\x06\x02\0\0\0\0\0\0\0",
+    ),
+];

@@ -1,0 +1,324 @@
+//! Segment files: opened, read whole, scrubbed and merged.
+//!
+//! Checksums are made from the documented layout, not with the writer's code.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use chronolith_segments::{
+    Description, MergeInput, Partition, ReadMode, ScopeRanges, ScopeSelector, Segment,
+    SegmentError, SegmentSpec, TimeOrder, segment_file_name, write_segment,
+};
+
+use super::Forge;
+use super::disk::{env, fixed, index, number, put};
+
+/// Corrects and rebuilds a segment's checksums.
+pub(super) const FORGE: Forge = Forge {
+    patch,
+    take_apart,
+    put_together,
+};
+
+const DIR: &str = "/segments";
+const BLOCK: usize = 16 << 10;
+const HEADER: usize = 64;
+const TRAILER: usize = 48;
+const ENTRY: usize = 24;
+/// Store id and file number in the header.
+const IDENTITY: std::ops::Range<usize> = 12..36;
+/// Rows that one run looks at, so that a large count costs no time: opening checks the rest.
+const ROWS_READ: u32 = 48;
+/// Terms whose postings one run reads on their own; the stream reads all.
+const TERMS_READ: usize = 12;
+
+fn selectors(texts: &[&str]) -> ScopeRanges {
+    let parsed: Vec<ScopeSelector> = texts
+        .iter()
+        .map(|text| ScopeSelector::parse(text).expect("a selector"))
+        .collect();
+    ScopeRanges::new(&parsed).expect("not empty")
+}
+
+/// Opens the segment, in the mode that its length says, and reads everything.
+pub(super) fn run(bytes: &[u8]) -> bool {
+    let (env, disk) = env();
+    let file_number = number(bytes, 28, 8).unwrap_or(0);
+    put(
+        &disk,
+        &Path::new(DIR).join(segment_file_name(file_number)),
+        bytes,
+    );
+    let _ = Description::read(&*env.vfs, DIR.as_ref(), file_number);
+    let mode = match bytes.len() % 2 {
+        0 => ReadMode::Mapped,
+        _ => ReadMode::Positioned,
+    };
+    let opened = Segment::open_unreferenced(&*env.vfs, DIR.as_ref(), file_number, mode);
+    opened.is_ok_and(|segment| {
+        read_all(&segment);
+        true
+    })
+}
+
+fn read_all(segment: &Segment) {
+    segment.describe();
+    segment.verify_all();
+    let _ = read_scopes(segment);
+    let _ = read_terms(segment);
+    let _ = read_tags(segment);
+    for row in 0..segment.zone().rows.min(ROWS_READ) {
+        read_row(segment, row);
+    }
+    // A row outside is an error, never another row's data.
+    assert!(segment.id(segment.zone().rows).is_err());
+}
+
+/// Every answer on its own: damage in one part must not hide another's.
+fn read_row(segment: &Segment, row: u32) {
+    let _ = segment.fields(row);
+    let _ = segment.stored(row);
+    let _ = segment.source_id(row);
+    let _ = segment.tags(row);
+    let _ = segment.vector(row);
+    let scope = segment.scope_key(row).map(|key| key.to_vec());
+    if let (Ok(scope), Ok(id)) = (scope, segment.id(row)) {
+        let _ = segment.find(&scope, &id, u64::MAX);
+    }
+}
+
+fn read_scopes(segment: &Segment) -> Result<(), SegmentError> {
+    let (first, last) = segment.zone().commit_seq;
+    for at_seq in [u64::MAX, first.midpoint(last), 0] {
+        let _ = segment.scopes(at_seq);
+        for texts in [
+            &["/"][..],
+            &["user/ana"],
+            &["=user/ana"],
+            &["team", "user/ana/work+up"],
+            &["none"],
+        ] {
+            for run in segment.select(&selectors(texts), at_seq)? {
+                assert!(run.rows.end <= segment.zone().rows, "a run outside");
+                let _ = segment.population(&run);
+                for order in [TimeOrder::OldestFirst, TimeOrder::NewestFirst] {
+                    let _ = segment.walk_time(&run, i64::MIN, i64::MAX, order, &mut |row, _| {
+                        assert!(run.rows.contains(&row), "a row outside the run");
+                        ControlFlow::Continue(())
+                    });
+                }
+                if let Ok(Some(rows)) = segment.tag_rows("ops") {
+                    segment.rows_in_run(&run, &rows);
+                }
+                if let Some(vectors) = segment.vectors() {
+                    let dim = segment.vector_space().map_or(1, |space| space.dim as usize);
+                    let (mut found, mut scores) = (Vec::new(), Vec::new());
+                    let query = vec![0.5; dim];
+                    let rows = run.rows.start..run.rows.end.min(run.rows.start + ROWS_READ);
+                    let listed: Vec<u32> = rows.clone().collect();
+                    let _ = vectors.score_range(&query, rows, &mut found, &mut scores);
+                    let _ = vectors.score_rows(&query, &listed, &mut found, &mut scores);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_terms(segment: &Segment) -> Result<(), SegmentError> {
+    let runs = segment.select(&selectors(&["/"]), u64::MAX)?;
+    let (mut rows, mut freqs) = (Vec::new(), Vec::new());
+    let mut known = Vec::new();
+    let mut stream = segment.terms()?;
+    // An error in one list does not end the stream.
+    while let Some(term) = stream.next_term()? {
+        known.push(term.to_vec());
+        if stream.read_postings(&mut rows, &mut freqs).is_ok() {
+            assert!(rows.is_sorted_by(|a, b| a < b), "postings ascend");
+        }
+    }
+    known.push(b"absent".to_vec());
+    for term in known.iter().rev().take(TERMS_READ) {
+        for run in &runs {
+            for end in [1, 7, 100, u32::MAX] {
+                let Ok(Some(mut postings)) = segment.postings(term, run) else {
+                    continue;
+                };
+                rows.clear();
+                freqs.clear();
+                let _ = postings.read_until(end, &mut rows, &mut freqs);
+                for row in [end, end.saturating_add(3), 250] {
+                    let _ = postings.freq_at(row);
+                }
+                let _ = postings.read_until(u32::MAX, &mut rows, &mut freqs);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_tags(segment: &Segment) -> Result<(), SegmentError> {
+    for tag in ["ops", "kind-1", "kind-2", "absent", ""] {
+        if let Ok(Some(rows)) = segment.tag_rows(tag) {
+            assert!(rows.max().is_none_or(|row| row < segment.zone().rows));
+        }
+    }
+    segment.untagged_rows().map(|_| ())
+}
+
+/// Merges the segment with itself as a compaction does.
+pub(super) fn run_merge(bytes: &[u8]) -> bool {
+    let (env, disk) = env();
+    let file_number = number(bytes, 28, 8).unwrap_or(0);
+    put(
+        &disk,
+        &Path::new(DIR).join(segment_file_name(file_number)),
+        bytes,
+    );
+    let dir = Path::new(DIR);
+    let Ok(segment) = Segment::open_unreferenced(&*env.vfs, dir, file_number, ReadMode::Mapped)
+    else {
+        return false;
+    };
+    let spec = SegmentSpec {
+        store_id: segment.store_id(),
+        file_number: file_number ^ 1,
+        analyzer_id: "default-2/english".into(),
+        vector_space: segment.vector_space().cloned(),
+        token_counter: segment.token_counter(),
+        bucket: segment.bucket(),
+        lineage: vec![file_number],
+        train_dictionary: false,
+    };
+    let input = MergeInput {
+        partition: &segment,
+        keep: (0..segment.zone().rows)
+            .filter(|row| row % 5 != 1)
+            .collect(),
+    };
+    write_segment(&*env.vfs, dir, &spec, &[input]).is_ok()
+}
+
+/// Where the parts of a file lie, as it says itself.
+struct Layout {
+    /// Kind and range of each section.
+    sections: Vec<(u16, std::ops::Range<usize>)>,
+    table: usize,
+    footer: usize,
+    trailer: usize,
+}
+
+fn layout(bytes: &[u8]) -> Option<Layout> {
+    let trailer = bytes.len().checked_sub(TRAILER)?;
+    let table = index(bytes, trailer, 8)?;
+    let footer = table.checked_add(index(bytes, trailer + 8, 4)?)?;
+    if table < HEADER || footer > trailer {
+        return None;
+    }
+    let count = index(bytes, footer, 4)?.min(64);
+    let sections = (0..count)
+        .filter_map(|section| {
+            let at = footer + 4 + section * ENTRY;
+            let kind = u16::try_from(number(bytes, at, 2)?).ok()?;
+            let start = index(bytes, at + 8, 8)?;
+            let end = start.checked_add(index(bytes, at + 16, 8)?)?;
+            (end <= table).then_some((kind, start..end))
+        })
+        .collect();
+    Some(Layout {
+        sections,
+        table,
+        footer,
+        trailer,
+    })
+}
+
+fn block_checksums(identity: &[u8], kind: u16, section: &[u8], out: &mut Vec<u8>) {
+    for (block, content) in section.chunks(BLOCK).enumerate() {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(identity);
+        hasher.update(&kind.to_le_bytes());
+        hasher.update(&(block as u64).to_le_bytes());
+        hasher.update(content);
+        out.extend_from_slice(&hasher.finalize().to_le_bytes());
+    }
+}
+
+fn patch(bytes: &mut Vec<u8>) {
+    let Some(layout) = layout(bytes) else {
+        return;
+    };
+    let mut checksums = Vec::new();
+    for (kind, range) in &layout.sections {
+        block_checksums(
+            &bytes[IDENTITY],
+            *kind,
+            &bytes[range.clone()],
+            &mut checksums,
+        );
+    }
+    for (place, byte) in bytes[layout.table..layout.footer]
+        .iter_mut()
+        .zip(&checksums)
+    {
+        *place = *byte;
+    }
+    let crc = crc32fast::hash(&bytes[..60]);
+    bytes[60..64].copy_from_slice(&crc.to_le_bytes());
+    let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+    hasher.update(&bytes[..HEADER]);
+    hasher.update(&bytes[layout.table..layout.trailer]);
+    let trailer = layout.trailer;
+    bytes[trailer + 16..trailer + 32].copy_from_slice(&hasher.digest128().to_le_bytes());
+    let crc = crc32fast::hash(&bytes[trailer..trailer + 36]);
+    bytes[trailer + 36..trailer + 40].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Identity, footer behind its section table, then each section behind its kind.
+fn take_apart(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let layout = layout(bytes)?;
+    let facts = layout.footer + 4 + layout.sections.len() * ENTRY;
+    let mut parts = vec![
+        bytes[IDENTITY].to_vec(),
+        bytes.get(facts..layout.trailer)?.to_vec(),
+    ];
+    for (kind, range) in layout.sections {
+        parts.push([&kind.to_le_bytes(), &bytes[range]].concat());
+    }
+    Some(parts)
+}
+
+fn put_together(parts: &[Vec<u8>]) -> Vec<u8> {
+    let part = |at: usize| parts.get(at).map_or(&[][..], Vec::as_slice);
+    let mut bytes = b"chronseg\0\0\0\0".to_vec();
+    bytes.extend_from_slice(&fixed::<24>(part(0)));
+    bytes.resize(HEADER, 0);
+    let identity = bytes[IDENTITY].to_vec();
+    let (mut table, mut entries, mut count) = (Vec::new(), Vec::new(), 0_u32);
+    for section in parts.iter().skip(2) {
+        let (kind, content) = section.split_at(section.len().min(2));
+        let kind = u16::from_le_bytes(fixed(kind));
+        bytes.resize(bytes.len().next_multiple_of(64), 0);
+        block_checksums(&identity, kind, content, &mut table);
+        let blocks = u32::try_from(content.len().div_ceil(BLOCK)).expect("small");
+        entries.extend_from_slice(&kind.to_le_bytes());
+        entries.extend_from_slice(&[0, 0]);
+        entries.extend_from_slice(&blocks.to_le_bytes());
+        entries.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        entries.extend_from_slice(&(content.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(content);
+        count += 1;
+    }
+    let footer = [&count.to_le_bytes(), &entries[..], part(1)].concat();
+    let tail = bytes.len() as u64;
+    bytes.extend_from_slice(&table);
+    bytes.extend_from_slice(&footer);
+    bytes.extend_from_slice(&tail.to_le_bytes());
+    for len in [table.len(), footer.len()] {
+        bytes.extend_from_slice(&u32::try_from(len).expect("small").to_le_bytes());
+    }
+    bytes.extend_from_slice(&[0; 16 + 4 + 4]);
+    bytes.extend_from_slice(b"gesnorhc");
+    patch(&mut bytes);
+    bytes
+}

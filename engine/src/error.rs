@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use chronolith_segments::{Refused, SegmentError};
 use chronolith_wal::WalError;
 
+use crate::backup::BackupError;
 use crate::manifest::{ManifestError, PublishError, SideFileError};
 
 /// What a caller can do about an error. A kind exists only where the doing differs.
@@ -118,6 +119,9 @@ pub enum Error {
     /// Damage or failure in a side file of the manifest.
     #[error(transparent)]
     SideFile(#[from] SideFileError),
+    /// A backup or restore was refused, or a backup is damaged.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
     /// The operating system refused.
     #[error("{operation} {path}: {source}")]
     Io {
@@ -148,6 +152,7 @@ impl Error {
             | Self::Behind { .. }
             | Self::Internal(_) => ErrorKind::Damaged,
             Self::Segment(_) | Self::Io { .. } => ErrorKind::System,
+            Self::Backup(error) => error.kind(),
             Self::Log(error) => log_kind(error),
             Self::Manifest(error) => manifest_kind(error),
             Self::Publish(error) if error.is_outcome_unknown() => ErrorKind::Reopen,

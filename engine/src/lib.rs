@@ -17,6 +17,7 @@
 //! * [`Request`], [`Response`], [`Hit`], [`Plan`]: what is asked and what comes back.
 //! * [`Snapshot`]: one consistent view. [`Stats`]: the store, counted.
 //! * [`verify()`], [`VerifyReport`]: is every byte as it was written, and do the files agree?
+//! * [`backup`](fn@backup), [`restore`]: a copy elsewhere, taken beside a writer, and its way back.
 //! * [`Setup`], [`Options`]: what is chosen once, and at every open. [`Error`]: what to do.
 //!
 //! ```
@@ -47,6 +48,7 @@
 //!
 //! What this crate does not do: no network, no async runtime, no embedding model.
 
+mod backup;
 mod catalog;
 mod error;
 mod maintain;
@@ -65,6 +67,10 @@ mod verify;
 mod version;
 mod write;
 
+pub use backup::{
+    BackupError, BackupOptions, BackupProgress, BackupReport, BackupStage, RestoreReport, backup,
+    restore,
+};
 pub use chronolith_segments::analyze::{AnalyzerKind, AnalyzerOptions, Language};
 pub use chronolith_segments::{
     Record, Refused, Scope, ScopeSelector, SegmentError, SourceClass, TIME_MAX_US, TIME_MIN_US,

@@ -9,6 +9,7 @@ use chronolith_segments::Scope;
 use chronolith_vfs::VfsLock;
 use chronolith_wal::Durability;
 
+use crate::backup::{BackupOptions, BackupProgress, BackupReport};
 use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::maintain::{Compacted, Publisher, Signal, Worker, compact_once, flush_oldest};
@@ -314,6 +315,21 @@ impl Store {
         };
         core.signal.notify();
         core.signal.wait_until(timeout, idle)
+    }
+
+    /// Makes or renews a backup of this store in the directory `dest`, beside its writers; see
+    /// [`backup`](fn@crate::backup).
+    ///
+    /// # Errors
+    /// As [`backup`](fn@crate::backup); the store is untouched.
+    pub fn backup(
+        &self,
+        dest: impl AsRef<Path>,
+        options: &BackupOptions,
+        progress: &mut dyn FnMut(&BackupProgress),
+    ) -> Result<BackupReport, Error> {
+        let shared = &self.core().shared;
+        crate::backup::backup(&shared.env, &shared.dir, dest.as_ref(), options, progress)
     }
 
     /// The store, counted.

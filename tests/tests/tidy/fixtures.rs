@@ -10,7 +10,7 @@ struct Format {
     fixtures: &'static [(u32, &'static [&'static str])],
 }
 
-const FORMATS: [Format; 6] = [
+const FORMATS: [Format; 7] = [
     Format {
         path: "engine/src/manifest/format.rs",
         constant: "FORMAT_VERSION",
@@ -32,6 +32,11 @@ const FORMATS: [Format; 6] = [
                 "engine/tests/golden/tags-0.hex",
             ],
         )],
+    },
+    Format {
+        path: "engine/src/backup/index.rs",
+        constant: "FORMAT_VERSION",
+        fixtures: &[(0, &["engine/tests/golden/backup-0.hex"])],
     },
     Format {
         path: "segments/src/format/mod.rs",

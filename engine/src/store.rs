@@ -9,7 +9,6 @@ use chronolith_segments::Scope;
 use chronolith_vfs::VfsLock;
 use chronolith_wal::Durability;
 
-use crate::backup::{BackupOptions, BackupProgress, BackupReport};
 use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::maintain::{Compacted, Publisher, Signal, Worker, compact_once, flush_oldest};
@@ -44,7 +43,6 @@ struct Inner {
     // Fields drop in order: the worker ends before what it uses.
     worker: Option<Worker>,
     core: Arc<Core>,
-    lock: Box<dyn VfsLock>,
     report: RecoveryReport,
     options: Options,
 }
@@ -63,6 +61,7 @@ pub(crate) struct Core {
     compacting: Mutex<()>,
     /// `None` where nobody follows: manual maintenance, or files that are not the system's.
     catalog: Option<Catalog>,
+    lock: Box<dyn VfsLock>,
     reserve: Reserve,
     writes_delayed: AtomicU64,
     writes_refused: AtomicU64,
@@ -94,6 +93,7 @@ impl Store {
         let follows = options.maintenance == Maintenance::Background && options.env.vfs.is_real();
         let catalog = follows.then(|| Catalog::new(&options.env, dir, shared.store_id));
         let core = Arc::new(Core {
+            lock,
             reserve: Reserve::new(&shared),
             shared: Arc::new(shared),
             current,
@@ -117,7 +117,6 @@ impl Store {
             inner: Arc::new(Inner {
                 worker,
                 core,
-                lock,
                 report,
                 options,
             }),
@@ -170,7 +169,7 @@ impl Store {
         let only_forgets = batch.only_forgets();
         let again = only_forgets.then(|| batch.clone());
         let ready = ReadyBatch::new(&core.shared, batch)?;
-        self.check_lock()?;
+        core.check_lock()?;
         if !only_forgets {
             core.hold_reserve()?;
         }
@@ -317,21 +316,6 @@ impl Store {
         core.signal.wait_until(timeout, idle)
     }
 
-    /// Makes or renews a backup of this store in the directory `dest`, beside its writers; see
-    /// [`backup`](fn@crate::backup).
-    ///
-    /// # Errors
-    /// As [`backup`](fn@crate::backup); the store is untouched.
-    pub fn backup(
-        &self,
-        dest: impl AsRef<Path>,
-        options: &BackupOptions,
-        progress: &mut dyn FnMut(&BackupProgress),
-    ) -> Result<BackupReport, Error> {
-        let shared = &self.core().shared;
-        crate::backup::backup(&shared.env, &shared.dir, dest.as_ref(), options, progress)
-    }
-
     /// The store, counted.
     ///
     /// # Errors
@@ -375,6 +359,7 @@ impl Store {
     pub fn close(self) -> Result<(), Error> {
         let core = self.core();
         core.pipeline.check()?;
+        core.check_lock()?;
         core.pipeline.drain(&core.shared, &core.current)?;
         self.flush_or_leave()?;
         core.pipeline.close();
@@ -390,16 +375,6 @@ impl Store {
 
     fn core(&self) -> &Core {
         &self.inner.core
-    }
-
-    /// A store directory that was moved away, or a forked child, must not write.
-    fn check_lock(&self) -> Result<(), Error> {
-        if self.inner.lock.is_valid() {
-            return Ok(());
-        }
-        Err(Error::Poisoned {
-            cause: "the lock file is no longer ours (the directory was replaced, or a fork)".into(),
-        })
     }
 
     /// Flushes everything; on a full disk in the reserve's space, and where that is not enough
@@ -491,12 +466,23 @@ impl Store {
 }
 
 impl Core {
+    /// A handle whose directory was moved away or replaced, or a forked child, must not write.
+    fn check_lock(&self) -> Result<(), Error> {
+        if self.lock.is_valid() {
+            return Ok(());
+        }
+        Err(Error::Poisoned {
+            cause: "the lock file is no longer ours (the directory was replaced, or a fork)".into(),
+        })
+    }
+
     /// Makes sure that the space of the reserve is not used for anything else.
     fn hold_reserve(&self) -> Result<(), Error> {
         self.reserve.hold(&*self.shared.env.vfs)
     }
 
     pub(crate) fn flush_oldest(&self) -> Result<bool, Error> {
+        self.check_lock()?;
         let _one = self
             .flushing
             .lock()
@@ -514,6 +500,7 @@ impl Core {
     }
 
     pub(crate) fn compact_once(&self, force: bool) -> Result<Option<Compacted>, Error> {
+        self.check_lock()?;
         let _one = self
             .compacting
             .lock()
@@ -578,7 +565,7 @@ impl Drop for Inner {
         }
         // A handle that was closed, or refuses writes, has nothing to seal; a forked child or
         // one whose directory was replaced must not touch what is there.
-        if self.core.pipeline.check().is_ok() && self.lock.is_valid() {
+        if self.core.pipeline.check().is_ok() && self.core.lock.is_valid() {
             self.core.pipeline.close();
             let _ = self.core.pipeline.log().seal();
         }

@@ -223,8 +223,11 @@ impl Lane {
     /// The lane's part of the records.
     pub fn part(self, records: &Records) -> Records {
         let suffix = format!("/lane{}", self.index);
-        let part = records.iter().filter(|((path, _), _)| path.ends_with(&suffix));
-        part.map(|(key, text)| (key.clone(), text.clone())).collect()
+        let part = records
+            .iter()
+            .filter(|((path, _), _)| path.ends_with(&suffix));
+        part.map(|(key, text)| (key.clone(), text.clone()))
+            .collect()
     }
 
     /// The last batch that the records show, by the head record.

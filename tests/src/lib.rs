@@ -5,3 +5,4 @@ pub mod fuzz;
 pub mod generate;
 pub mod kills;
 pub mod model;
+pub mod mounts;

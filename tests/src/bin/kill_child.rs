@@ -98,7 +98,9 @@ impl Run {
                 threads.spawn(move || self.write_lane(store, at, lane).map(drop))
             };
             let writers: Vec<_> = lanes.map(write).collect();
-            let mut ends = writers.into_iter().map(|writer| writer.join().expect("no panic"));
+            let mut ends = writers
+                .into_iter()
+                .map(|writer| writer.join().expect("no panic"));
             ends.try_for_each(|end| end)
         })?;
         Ok(store)

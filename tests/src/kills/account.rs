@@ -59,7 +59,11 @@ impl Account {
         match said {
             Said::Open { seq, heads } => {
                 for (lane, head) in heads.iter().enumerate() {
-                    assert_eq!(*head, self.last(lane), "lane {lane} changed over a reopen: {said:?}");
+                    assert_eq!(
+                        *head,
+                        self.last(lane),
+                        "lane {lane} changed over a reopen: {said:?}"
+                    );
                     self.base[lane] = *head;
                 }
                 self.acked.clear();
@@ -108,11 +112,15 @@ impl Account {
             };
             let (owed, acked) = (self.last_upto(at, owed_upto), self.last(at));
             if last < owed {
-                return Err(format!("lane {at}: {owed:?} is owed, {last:?} is the last there"));
+                return Err(format!(
+                    "lane {at}: {owed:?} is owed, {last:?} is the last there"
+                ));
             }
             // One batch may be under way when its process dies.
             if last > Some(acked.map_or(0, |acked| acked + 1)) {
-                return Err(format!("lane {at}: {acked:?} was the last said, {last:?} is there"));
+                return Err(format!(
+                    "lane {at}: {acked:?} was the last said, {last:?} is there"
+                ));
             }
             let expected = lane.expected(last);
             if part != expected {
@@ -137,7 +145,11 @@ impl Account {
         let Some((newest, _)) = newest else {
             return Ok(());
         };
-        match self.acked.range(..newest).find(|(_, batch)| !is_there(batch)) {
+        match self
+            .acked
+            .range(..newest)
+            .find(|(_, batch)| !is_there(batch))
+        {
             Some((seq, batch)) => Err(format!(
                 "seq {newest} is there and the earlier {seq} (lane, batch {batch:?}) is not"
             )),
@@ -219,7 +231,13 @@ mod tests {
     fn a_hole_across_lanes_is_seen() {
         let lines = ["open 0 - - -", "ack 0 0 10", "ack 1 0 20", "ack 2 0 30"];
         let shown = |lanes: &[u64]| {
-            let lane = |index: &u64| Lane { seed: 5, index: *index }.expected(Some(0));
+            let lane = |index: &u64| {
+                Lane {
+                    seed: 5,
+                    index: *index,
+                }
+                .expected(Some(0))
+            };
             lanes.iter().flat_map(lane).collect::<Records>()
         };
         let settle = |lanes: &[u64]| {
@@ -229,7 +247,10 @@ mod tests {
             settle(lanes).expect("a prefix");
         }
         for lanes in [&[1][..], &[2], &[0, 2], &[1, 2]] {
-            assert!(settle(lanes).is_err_and(|why| why.contains("earlier")), "{lanes:?}");
+            assert!(
+                settle(lanes).is_err_and(|why| why.contains("earlier")),
+                "{lanes:?}"
+            );
         }
     }
 }

@@ -5,12 +5,9 @@ use std::time::Duration;
 
 use chronolith::{Request, ScopeSelector, Store};
 use chronolith_tests::data::{deep, knob, next_random};
-use chronolith_tests::kills::{
-    Account, Child, Owed, Records, Said, Script, child_options, found,
-};
+use chronolith_tests::kills::{Account, Child, Owed, Records, Said, Script, child_options, found};
+use chronolith_tests::mounts::{Flush, Kind, Mount, can_cut};
 use chronolith_vfs::Env;
-
-use super::image::{Flush, Kind, Mount};
 
 /// Cuts on one store before the next one begins.
 const CUTS_A_STORE: u64 = 8;
@@ -27,7 +24,13 @@ struct Tally {
 }
 
 /// Lets a child write, cuts, kills it, mounts again; what the child said is in the account.
-fn write_and_cut(mount: &mut Mount, flush: Flush, account: &mut Account, run: Run, random: &mut u64) {
+fn write_and_cut(
+    mount: &mut Mount,
+    flush: Flush,
+    account: &mut Account,
+    run: Run,
+    random: &mut u64,
+) {
     let dir = mount.path().join("store");
     let mut child = Child::start(env!("CARGO_BIN_EXE_kill_child"), &dir, run.seed, run.script);
     let mut note = |said: Option<Said>| {
@@ -36,13 +39,17 @@ fn write_and_cut(mount: &mut Mount, flush: Flush, account: &mut Account, run: Ru
     };
     match next_random(random) % 4 {
         // While it opens and recovers.
-        0 => Env::real().clock.sleep(Duration::from_micros(next_random(random) % 15_000)),
+        0 => Env::real()
+            .clock
+            .sleep(Duration::from_micros(next_random(random) % 15_000)),
         // Right behind an acknowledgement.
         1 => (0..=next_random(random) % 40).for_each(|_| note(child.listen())),
         // Anywhere.
         _ => {
             note(child.listen());
-            Env::real().clock.sleep(Duration::from_micros(next_random(random) % 250_000));
+            Env::real()
+                .clock
+                .sleep(Duration::from_micros(next_random(random) % 250_000));
         }
     }
     mount.cut(flush);
@@ -79,7 +86,10 @@ fn check_indexes(store: &Store, records: &Records, account: &Account) -> Result<
     let scope = account.lanes()[0].scope(1);
     let path = scope.path();
     let request = Request::within(ScopeSelector::Exact(scope)).text("batch");
-    let hits = store.retrieve(&request.k(10_000)).map_err(|error| error.to_string())?.hits;
+    let hits = store
+        .retrieve(&request.k(10_000))
+        .map_err(|error| error.to_string())?
+        .hits;
     let in_scope = records.keys().filter(|(of, _)| *of == path).count();
     match hits.len() == in_scope {
         true => Ok(()),
@@ -88,12 +98,22 @@ fn check_indexes(store: &Store, records: &Records, account: &Account) -> Result<
 }
 
 /// Cuts `cuts` times; the first thing that is wrong ends it.
-fn cut(mount: &mut Mount, flush: Flush, scripts: &[Script], cuts: u64, seed: u64) -> Result<Tally, String> {
+fn cut(
+    mount: &mut Mount,
+    flush: Flush,
+    scripts: &[Script],
+    cuts: u64,
+    seed: u64,
+) -> Result<Tally, String> {
     let mut random = seed;
     let mut tally = Tally::default();
     while tally.cuts < cuts {
-        let script = scripts[usize::try_from(next_random(&mut random)).unwrap_or(0) % scripts.len()];
-        let run = Run { script, seed: next_random(&mut random) };
+        let script =
+            scripts[usize::try_from(next_random(&mut random)).unwrap_or(0) % scripts.len()];
+        let run = Run {
+            script,
+            seed: next_random(&mut random),
+        };
         let dir = mount.path().join("store");
         let mut account = Account::new(script, run.seed);
         // The creation is not cut: a child would have to say that it ended.
@@ -115,13 +135,16 @@ fn cuts_wanted() -> u64 {
 }
 
 fn mounted(kind: Kind) -> Option<Mount> {
-    Mount::new(kind)
+    can_cut()
+        .and_then(|()| Mount::new(kind))
         .inspect_err(|why| println!("skipped: no power cuts on {kind:?}: {why}"))
         .ok()
 }
 
 fn power_cuts(kind: Kind, flush: Flush, seed: u64) {
-    let Some(mut mount) = mounted(kind) else { return };
+    let Some(mut mount) = mounted(kind) else {
+        return;
+    };
     let tally = cut(&mut mount, flush, &Script::HONEST, cuts_wanted(), seed);
     let tally = tally.unwrap_or_else(|why| panic!("{kind:?} {flush:?}: {why}"));
     println!("{kind:?} {flush:?}: {tally:?}; 0 synced lost, 0 in part, 0 ghosts");
@@ -130,12 +153,12 @@ fn power_cuts(kind: Kind, flush: Flush, seed: u64) {
 
 #[test]
 fn a_cut_of_ext4_loses_nothing_synced() {
-    power_cuts(Kind::Ext4, Flush::Nothing, 1);
+    power_cuts(Kind::EXT4, Flush::Nothing, 1);
 }
 
 #[test]
 fn a_cut_of_ext4_that_keeps_its_journal_loses_nothing_synced() {
-    power_cuts(Kind::Ext4, Flush::Journal, 2);
+    power_cuts(Kind::EXT4, Flush::Journal, 2);
 }
 
 #[test]
@@ -151,11 +174,16 @@ fn a_cut_of_xfs_that_keeps_its_journal_loses_nothing_synced() {
 /// The negative test: what is not synced is lost here, and that is noticed.
 #[test]
 fn a_child_that_lies_about_its_syncs_is_found_out() {
-    for kind in [Kind::Ext4, Kind::Xfs] {
-        let Some(mut mount) = mounted(kind) else { return };
+    for kind in [Kind::EXT4, Kind::Xfs] {
+        let Some(mut mount) = mounted(kind) else {
+            return;
+        };
         let tally = cut(&mut mount, Flush::Nothing, &[Script::Lie], LIES_MAX, 5);
         let why = tally.expect_err("a lie that nobody noticed");
-        assert!(why.contains("is owed"), "{kind:?}: found out for another reason: {why}");
+        assert!(
+            why.contains("is owed"),
+            "{kind:?}: found out for another reason: {why}"
+        );
         println!("{kind:?}: found out: {why}");
     }
 }

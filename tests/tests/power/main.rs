@@ -10,4 +10,3 @@
 //! `CHRONOLITH_POWER_CUTS=n`: so many for each file system and mode.
 
 mod cuts;
-mod image;

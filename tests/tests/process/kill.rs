@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use chronolith::{Request, ScopeSelector, Store};
 use chronolith_tests::data::{knob, next_random};
-use chronolith_tests::kills::{
-    Account, Child, Owed, Records, Said, Script, child_options, found,
-};
+use chronolith_tests::kills::{Account, Child, Owed, Records, Said, Script, child_options, found};
 use chronolith_vfs::Env;
 
 /// Kills on one store before the next one begins.

@@ -1,4 +1,8 @@
-//! Real processes on real files: writers that are killed, readers beside them.
+//! What if the process dies or its syncs fail, and what do other processes see? With real
+//! children.
 
 mod kill;
+mod openers;
 mod readers;
+mod stress;
+mod sync_faults;

@@ -54,7 +54,8 @@ fn follow(mut writer: Child, reader: &ReadOnlyStore, acks: u64) -> (Child, u64) 
     while seen < acks {
         let Said::Acked {
             number, last_seq, ..
-        } = writer.listen().expect("a child that lives") else {
+        } = writer.listen().expect("a child that lives")
+        else {
             continue;
         };
         (seen, last) = (seen + 1, number);
@@ -162,7 +163,12 @@ fn use_reader(dir: &Path, options: Options, last: u64) {
     );
     let request = Request::within(ScopeSelector::parse("user").expect("a scope")).text("batch 39");
     assert_eq!(reader.retrieve(&request).expect("answers").hits.len(), 10);
-    assert!(reader.get(&LANE.scope(0), "head").expect("readable").is_some());
+    assert!(
+        reader
+            .get(&LANE.scope(0), "head")
+            .expect("readable")
+            .is_some()
+    );
     reader.refresh().expect("refreshes");
     reader.stats().expect("counts");
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chronolith::{BackupProgress, BackupStage};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar that counts to `length`; invisible where stderr is no terminal.
@@ -20,4 +21,19 @@ pub(crate) fn spinner(doing: &'static str) -> ProgressBar {
     spinner.set_message(doing);
     spinner.enable_steady_tick(Duration::from_millis(120));
     spinner
+}
+
+/// A bar for work in stages; [`show`] moves it.
+pub(crate) fn stages() -> ProgressBar {
+    bar(0, "copying")
+}
+
+/// Moves the bar to where a backup or restore is.
+pub(crate) fn show(bar: &ProgressBar, step: &BackupProgress) {
+    bar.set_message(match step.stage {
+        BackupStage::Check => "verifying",
+        _ => "copying",
+    });
+    bar.set_length(step.bytes_total);
+    bar.set_position(step.bytes_done.min(step.bytes_total));
 }

@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Verify(Verify),
     Compact(Compact),
     Export(Export),
+    Backup(Backup),
+    Restore(Restore),
 }
 
 /// Write, reopen and ask a small bundled agent log
@@ -417,6 +419,54 @@ pub(crate) struct Export {
     /// Write here instead of to stdout
     #[arg(short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// Copy a store elsewhere while it is used; later runs bring only what is new
+#[derive(Debug, Args)]
+#[command(after_help = "\
+DEST is made, or renewed where it holds an earlier backup of the same store. All
+that was acknowledged before the call is in it; the earlier backup counts until
+the new one was read back and verified. Sealed files are hard-linked where the
+file system can: no bytes twice, but a flipped bit is in both. --copy makes
+copies; so does a DEST on another disk.
+
+Examples:
+  chronolith backup memory /mnt/other/memory-backup
+  chronolith backup memory memory-backup --copy --json")]
+pub(crate) struct Backup {
+    /// The store; it may be open for writing
+    pub(crate) store: PathBuf,
+    /// The backup's directory: new, empty, or an earlier backup of this store
+    pub(crate) dest: PathBuf,
+    /// Copy every file, never link
+    #[arg(long)]
+    pub(crate) copy: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Make a store from a backup
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every file is compared with the backup's index while it is copied, and the copy
+is verified as a store before it gets its name: STORE is whole or not there.
+
+The store keeps its identity. Go on with it or with the one it was taken from,
+never with both.
+
+Exit code 3 where the backup is damaged: the message names the file.
+
+Example:
+  chronolith restore /mnt/other/memory-backup memory")]
+pub(crate) struct Restore {
+    /// A directory that `backup` made
+    pub(crate) backup: PathBuf,
+    /// A new or empty directory; its parent must exist
+    pub(crate) store: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 impl Ranking {

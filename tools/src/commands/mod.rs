@@ -1,5 +1,6 @@
 //! One module a verb; [`run`] picks it.
 
+mod backup;
 mod compact;
 mod eval;
 mod export;
@@ -10,6 +11,7 @@ mod init;
 mod inspect;
 mod query;
 mod quickstart;
+mod restore;
 mod stats;
 mod verify;
 
@@ -35,6 +37,8 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Verify(args) => verify::run(&args),
         Command::Compact(args) => compact::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Backup(args) => backup::run(&args),
+        Command::Restore(args) => restore::run(&args),
     }
 }
 

@@ -8,6 +8,7 @@
     reason = "the tests stand outside the engine and make files as a user would"
 )]
 
+mod backup;
 mod bad_input;
 mod basics;
 mod damage;

@@ -111,7 +111,8 @@ fn the_index_is_as_committed_and_reads_back() {
 
 #[test]
 fn an_index_that_breaks_a_rule_is_not_written() {
-    let breaks: [(&str, fn(&mut Index)); 6] = [
+    type Change = fn(&mut Index);
+    let breaks: [(&str, Change); 6] = [
         ("twice", |index| index.items[6] = index.items[5]),
         ("out of order", |index| index.items.swap(4, 5)),
         ("too long", |index| index.items[5].bytes = u64::MAX),

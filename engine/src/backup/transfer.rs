@@ -70,14 +70,12 @@ impl<'a> Ticker<'a> {
     }
 }
 
+/// Gets each piece of a file with its offset.
+type Taker<'a> = dyn FnMut(&[u8], u64) -> Result<(), Error> + 'a;
+
 /// Reads the first `bytes` of a file piece by piece, gives each to `take`, and returns their
 /// xxh3-128.
-fn pump(
-    file: &dyn VfsFile,
-    path: &Path,
-    bytes: u64,
-    take: &mut dyn FnMut(&[u8], u64) -> Result<(), Error>,
-) -> Result<u128, Error> {
+fn pump(file: &dyn VfsFile, path: &Path, bytes: u64, take: &mut Taker<'_>) -> Result<u128, Error> {
     let mut hasher = Xxh3Default::new();
     let buffer_bytes = usize::try_from(bytes).map_or(BUFFER_BYTES, |n| n.min(BUFFER_BYTES));
     let mut buffer = vec![0; buffer_bytes];

@@ -43,7 +43,7 @@ fn stop_backups(env: &Env, start: &SimVfs, copies: bool, states: &[&[String]], n
             if outcome.is_ok() {
                 assert_eq!(state, Some(new), "{point} {image:?}: it was done");
             }
-            if matches!(image, CrashImage::Torn { .. } | CrashImage::NamesOnly) {
+            if !matches!(image, CrashImage::LoseUnsynced | CrashImage::Subset { .. }) {
                 continue;
             }
             // What the crash left is in nobody's way.

@@ -109,7 +109,8 @@ impl LogLook {
             error => return Err(Error::Log(error)),
         };
         let number = parse_log_name(&file);
-        let file = shown(&file);
+        // Not a log file: the directory itself cannot be listed.
+        let file = number.map_or_else(|| WAL_DIR.to_owned(), |_| shown(&file));
         let finding = VerifyFinding::new(FindingKind::Damage, file, "frames", offset, message);
         self.findings.push(finding);
         Ok(number)

@@ -135,7 +135,8 @@ fn of_manifest(name: &str, manifest: Option<&Manifest>) -> Name {
     };
     // The generation before stays for readers that have just read the pointer to it.
     let is_kept = manifest.is_none_or(|manifest| {
-        name.generation == manifest.generation || name.generation + 1 == manifest.generation
+        name.generation == manifest.generation
+            || name.generation.checked_add(1) == Some(manifest.generation)
     });
     match is_kept && !name.temp {
         true => Name::Known,

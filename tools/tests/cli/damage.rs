@@ -46,9 +46,77 @@ fn verify_names_the_damaged_file() {
             .file_name()
             .and_then(|name| name.to_str())
             .expect("a name");
-        let file = report["findings"][0]["file"].as_str().expect("a file");
+        let finding = &report["findings"][0];
+        let file = finding["file"].as_str().expect("a file");
         assert!(file.contains(name), "{report}");
+        for key in ["section", "message", "kind"] {
+            assert!(finding[key].is_string(), "{key}: {report}");
+        }
+        let told = chronolith(["verify", &store]).ends(3).stdout;
+        assert!(told.contains(name) && told.contains("DAMAGED"), "{told}");
     }
+}
+
+#[test]
+fn verify_lists_what_it_looked_at_and_a_sound_store_ends_with_0() {
+    let room = Room::new();
+    let store = store(&room);
+    let report = chronolith(["verify", &store, "--json"]).ends(0).json();
+    assert_eq!(report["ok"], true);
+    assert_eq!(report["findings"], serde_json::json!([]));
+    assert_eq!(report["rows"], 200);
+    let files = report["file_list"].as_array().expect("a list");
+    assert_eq!(report["files"], files.len());
+    assert!(report["blocks"].as_u64() > Some(0));
+    for (holds, name) in [
+        ("segment", ".seg"),
+        ("log", ".log"),
+        ("catalog", "catalog/SEAL"),
+        ("pointer", "CURRENT"),
+    ] {
+        let is_there = |file: &serde_json::Value| {
+            file["holds"] == holds
+                && file["file"]
+                    .as_str()
+                    .is_some_and(|file| file.contains(name))
+        };
+        assert!(files.iter().any(is_there), "{holds}: {report}");
+    }
+    let told = chronolith(["verify", &store]).ends(0);
+    assert!(
+        told.stdout.contains("whole") && told.stdout.contains(".seg"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_torn_end_and_a_foreign_file_are_told_and_are_no_damage() {
+    let room = Room::new();
+    let store = store(&room);
+    std::fs::write(format!("{store}/notes.txt"), "mine").expect("written");
+    let log = file_of(&store, "wal", ".log");
+    let mut bytes = std::fs::read(&log).expect("readable");
+    let used = bytes
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .expect("not empty")
+        + 1;
+    bytes.truncate(used.next_multiple_of(8));
+    bytes.extend([0xcd; 24]);
+    std::fs::write(&log, bytes).expect("written");
+    let report = chronolith(["verify", &store, "--json"]).ends(0).json();
+    let findings = report["findings"].as_array().expect("a list");
+    let mut kinds: Vec<&str> = findings
+        .iter()
+        .filter_map(|finding| finding["kind"].as_str())
+        .collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["extra", "tail"], "{report}");
+    let told = chronolith(["verify", &store]).ends(0).stdout;
+    assert!(
+        told.contains("notes.txt") && told.contains("whole"),
+        "{told}"
+    );
 }
 
 #[test]

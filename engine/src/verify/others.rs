@@ -69,6 +69,9 @@ enum Name {
     Foreign,
 }
 
+/// Says what a name in one directory is.
+type Sort<'a> = &'a dyn Fn(&str) -> Name;
+
 /// Sorts every name in the store's directories. `manifest`: the generation that was verified;
 /// a writer may have moved on, so what it does not name is at most a leftover.
 pub(super) fn check_names(
@@ -84,7 +87,7 @@ pub(super) fn check_names(
         _ => Name::Foreign,
     };
     let named = manifest.map(Manifest::data_files);
-    let rooms: [(&str, &dyn Fn(&str) -> Name); 5] = [
+    let rooms: [(&str, Sort<'_>); 5] = [
         ("", &of_store),
         (MANIFEST_DIR, &|name| of_manifest(name, manifest)),
         (

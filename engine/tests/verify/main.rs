@@ -65,8 +65,8 @@ fn record(number: u32, at_us: i64) -> Record {
     let text = format!("note {number} about proxy port {} and more", number % 7);
     let mut record = Record::new(scope(place), format!("r{number}"), at_us, text);
     record.tags = vec![["ops", "deploy"][number as usize % 2].into()];
-    record.summary = (number % 4 == 0).then(|| format!("short {number}"));
-    record.vector = (number % 3 != 0).then(|| vec![1.0, number as f32, 0.5, -2.0]);
+    record.summary = number.is_multiple_of(4).then(|| format!("short {number}"));
+    record.vector = (!number.is_multiple_of(3)).then(|| vec![1.0, number as f32, 0.5, -2.0]);
     record
 }
 

@@ -2,10 +2,8 @@
 
 use chronolith_vfs::{CrashImage, Env};
 
-use crate::life::{Bed, the_setup};
-use crate::oracle::{End, Shared};
-use crate::scripts::{all, put};
-use crate::vfs::Layer;
+use chronolith_tests::crash::scripts::{all, put};
+use chronolith_tests::crash::{Bed, End, Layer, Shared, the_setup};
 
 #[test]
 fn a_sync_that_does_nothing_is_caught() {

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chronolith::{Durability, Mode, ScopeSelector, Setup, Snapshot};
-use chronolith_tests::generate::{Ask, BASE_US, Op};
-use chronolith_tests::model::{Model, difference};
+
+use crate::generate::{Ask, BASE_US, Op};
+use crate::model::{Model, difference};
 
 /// The states that a store goes through, and what was acknowledged of them.
 #[derive(Debug, Clone)]
-pub(crate) struct Oracle {
+pub struct Oracle {
     /// After each commit; the last one's outcome may be unknown. Never empty.
     states: Vec<Model>,
     /// Index of the last acknowledged state.
@@ -16,33 +17,36 @@ pub(crate) struct Oracle {
     /// Index of the last state that a power cut cannot take.
     durable: usize,
     /// True once an open for writing was acknowledged.
-    pub(crate) created: bool,
+    pub created: bool,
     seq: u64,
 }
 
 /// What ended a life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
     /// The page cache lives on.
     Kill,
+    /// What was not synced may be gone.
     PowerCut,
 }
 
 /// An oracle that a script and its hooks share.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared(Arc<Mutex<Oracle>>);
+pub struct Shared(Arc<Mutex<Oracle>>);
 
 impl Shared {
-    pub(crate) fn new(setup: &Setup) -> Self {
+    /// An empty store that nobody has created yet.
+    pub fn new(setup: &Setup) -> Self {
         Self(Arc::new(Mutex::new(Oracle::new(setup))))
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Oracle> {
+    /// The oracle itself.
+    pub fn lock(&self) -> MutexGuard<'_, Oracle> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A copy that goes its own way.
-    pub(crate) fn fork(&self) -> Self {
+    pub fn fork(&self) -> Self {
         Self(Arc::new(Mutex::new(self.lock().clone())))
     }
 }
@@ -59,14 +63,15 @@ impl Oracle {
     }
 
     /// Noted before a batch is tried: a crash inside leaves its outcome unknown.
-    pub(crate) fn try_batch(&mut self, ops: &[Op]) {
+    pub fn try_batch(&mut self, ops: &[Op]) {
         let mut next = self.last().clone();
         next.apply(ops, self.seq + 1, 0, &[]);
         self.seq += ops.len() as u64;
         self.states.push(next);
     }
 
-    pub(crate) fn acknowledge(&mut self, durability: Durability) {
+    /// The last batch tried was acknowledged.
+    pub fn acknowledge(&mut self, durability: Durability) {
         self.acked = self.states.len() - 1;
         if durability == Durability::Synced {
             self.durable = self.acked;
@@ -74,28 +79,32 @@ impl Oracle {
     }
 
     /// A definite error: the batch must never appear.
-    pub(crate) fn refuse(&mut self) {
+    pub fn refuse(&mut self) {
         self.states.pop();
     }
 
     /// Everything acknowledged is durable now.
-    pub(crate) fn settle(&mut self) {
+    pub fn settle(&mut self) {
         self.durable = self.acked;
     }
 
-    pub(crate) fn last(&self) -> &Model {
+    /// The newest state.
+    pub fn last(&self) -> &Model {
         &self.states[self.states.len() - 1]
     }
 
     /// For self-tests: claims that a batch which was never written is durable.
-    pub(crate) fn lie(&mut self, ops: &[Op]) {
+    pub fn lie(&mut self, ops: &[Op]) {
         self.try_batch(ops);
         self.acknowledge(Durability::Synced);
     }
 
     /// Finds the state that the snapshot shows; from here on it is the only one. An open for
     /// writing makes it durable.
-    pub(crate) fn settle_on(&mut self, snapshot: &Snapshot, end: End) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// As [`Oracle::find`].
+    pub fn settle_on(&mut self, snapshot: &Snapshot, end: End) -> Result<(), String> {
         let n = self.find(snapshot, self.floor(end))?;
         self.states.truncate(n + 1);
         self.acked = n;
@@ -104,15 +113,36 @@ impl Oracle {
         Ok(())
     }
 
-    fn floor(&self, end: End) -> usize {
+    /// The least that must be there after this end.
+    pub fn floor(&self, end: End) -> usize {
         match end {
             End::Kill => self.acked,
             End::PowerCut => self.durable,
         }
     }
 
+    /// Index of the last acknowledged state.
+    pub fn acked(&self) -> usize {
+        self.acked
+    }
+
+    /// True if the snapshot shows a state that was acknowledged.
+    ///
+    /// # Errors
+    /// It fails.
+    pub fn is_acked(&self, snapshot: &Snapshot) -> Result<bool, String> {
+        let found = census(snapshot)?;
+        let acked = self.states[..=self.acked].iter();
+        Ok(acked
+            .filter(|state| expected(state) == found)
+            .any(|state| answers(snapshot, state).is_ok()))
+    }
+
     /// Which state, at or after `floor`, the snapshot shows.
-    pub(crate) fn find(&self, snapshot: &Snapshot, floor: usize) -> Result<usize, String> {
+    ///
+    /// # Errors
+    /// It shows none of them, an earlier one, or fails.
+    pub fn find(&self, snapshot: &Snapshot, floor: usize) -> Result<usize, String> {
         let found = census(snapshot)?;
         // Commits that change tag edges alone leave the same rows: the answers tell them apart.
         let mut why = format!(
@@ -159,7 +189,7 @@ fn expected(state: &Model) -> Vec<String> {
 /// Queries of every mode answer as the model's state; tag edges show in the filter.
 fn answers(snapshot: &Snapshot, state: &Model) -> Result<(), String> {
     let root = || Ask::within(ScopeSelector::Root, BASE_US);
-    let mut vector = vec![0.0; chronolith_tests::generate::DIM];
+    let mut vector = vec![0.0; crate::generate::DIM];
     vector[0] = 1.0;
     let latest = Ask {
         context: (2, 2),

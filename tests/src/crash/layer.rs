@@ -12,7 +12,7 @@ type Hook = Box<dyn FnOnce() + Send>;
 
 /// What a layer does.
 #[derive(Clone)]
-pub(crate) struct Layer {
+pub struct Layer {
     inner: Arc<dyn Vfs>,
     hook: Arc<Mutex<Option<Hook>>>,
     lies: bool,
@@ -25,7 +25,8 @@ impl fmt::Debug for Layer {
 }
 
 impl Layer {
-    pub(crate) fn new(inner: impl Vfs + 'static) -> Self {
+    /// Passes everything through until told otherwise.
+    pub fn new(inner: impl Vfs + 'static) -> Self {
         Self {
             inner: Arc::new(inner),
             hook: Arc::default(),
@@ -34,7 +35,7 @@ impl Layer {
     }
 
     /// A layer whose file syncs do nothing.
-    pub(crate) fn lying(inner: impl Vfs + 'static) -> Self {
+    pub fn lying(inner: impl Vfs + 'static) -> Self {
         Self {
             lies: true,
             ..Self::new(inner)
@@ -42,12 +43,12 @@ impl Layer {
     }
 
     /// Runs `hook` once, when the next segment file is begun.
-    pub(crate) fn at_next_segment(&self, hook: impl FnOnce() + Send + 'static) {
+    pub fn at_next_segment(&self, hook: impl FnOnce() + Send + 'static) {
         *self.hook.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(hook));
     }
 
     /// True if the hook has not run yet; it is taken away.
-    pub(crate) fn take_hook(&self) -> bool {
+    pub fn take_hook(&self) -> bool {
         let mut hook = self.hook.lock().unwrap_or_else(PoisonError::into_inner);
         hook.take().is_some()
     }
@@ -81,6 +82,9 @@ impl Vfs for Layer {
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.inner.rename(from, to)
+    }
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.hard_link(from, to)
     }
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.inner.remove_file(path)

@@ -1,47 +1,69 @@
 //! What is interrupted: scripts that pass every kind of file operation.
 
 use chronolith::{DAY_US, Durability, Record, TagEdge};
-use chronolith_tests::generate::{BASE_US, Op, scope};
+
+use crate::generate::{BASE_US, Op, scope};
 
 /// One step of a script.
 #[derive(Debug, Clone)]
-pub(crate) enum Step {
+pub enum Step {
+    /// A batch at a durability.
     Write(Vec<Op>, Durability),
+    /// A batch with an insert over a record that exists.
+    Refused(Vec<Op>),
+    /// Everything into segments.
     Flush,
     /// The batch arrives while the flush writes its segment.
     FlushWith(Vec<Op>),
+    /// One round of background work.
     Maintain,
+    /// Until every bucket is one segment.
     Compact,
     /// The batch arrives while the compaction writes its segment.
     CompactWith(Vec<Op>),
+    /// As before, and a flush settles the batch before the compaction lands.
+    CompactWithFlush(Vec<Op>),
+    /// Everything durable.
     Sync,
+    /// Close and reopen.
     Close,
+    /// Drop without a close, and reopen.
     Drop,
+    /// Drop, and reopen with a memtable that is too small for what is in the log.
+    Shrink,
     /// A reader opens beside the writer.
     Reader,
 }
 
 /// A script with the limits that it needs.
 #[derive(Debug, Clone)]
-pub(crate) struct Script {
-    pub(crate) name: &'static str,
-    pub(crate) memtable_bytes_max: u64,
-    pub(crate) log_file_bytes_max: u64,
-    pub(crate) preallocate_bytes: u64,
-    pub(crate) steps: Vec<Step>,
+pub struct Script {
+    /// What it is about.
+    pub name: &'static str,
+    /// As in the options.
+    pub memtable_bytes_max: u64,
+    /// As in the options.
+    pub log_file_bytes_max: u64,
+    /// As in the options.
+    pub preallocate_bytes: u64,
+    /// What happens.
+    pub steps: Vec<Step>,
 }
 
 use Durability::{Buffered, Synced};
-use Step::{Close, Compact, CompactWith, Drop, Flush, FlushWith, Maintain, Reader, Sync, Write};
+use Step::{
+    Close, Compact, CompactWith, CompactWithFlush, Drop, Flush, FlushWith, Maintain, Reader,
+    Refused, Shrink, Sync, Write,
+};
 
 /// A record whose text occurs once in all scripts.
-pub(crate) fn put(path: &str, id: &str, n: u32) -> Op {
+pub fn put(path: &str, id: &str, n: u32) -> Op {
     let days = [0, 1, 400, -3000][(n % 4) as usize];
     let time_us = BASE_US + days * DAY_US + i64::from(n);
     let text = format!("alpha port number{n} word{}", n % 3);
     let mut record = Record::new(scope(path), id, time_us, text);
     if n.is_multiple_of(2) {
-        let mut vector = vec![0.25; chronolith_tests::generate::DIM];
+        let mut vector = vec![0.25; crate::generate::DIM];
         vector[(n % 5) as usize] = 1.0;
         record.vector = Some(vector);
     }
@@ -56,6 +78,13 @@ fn one(path: &str, id: &str, n: u32, durability: Durability) -> Step {
 
 fn forget(path: &str, id: &str) -> Op {
     Op::Forget(scope(path), id.into())
+}
+
+fn insert(path: &str, id: &str, n: u32) -> Op {
+    match put(path, id, n) {
+        Op::Upsert(record) => Op::Insert(record),
+        other => other,
+    }
 }
 
 fn edge(path: &str, parent: &str, child: &str) -> TagEdge {
@@ -115,8 +144,17 @@ fn segments() -> Vec<Step> {
         .collect()
 }
 
+/// The script of this name.
+///
+/// # Panics
+/// If there is none.
+pub fn named(name: &str) -> Script {
+    let found = all().into_iter().find(|script| script.name == name);
+    found.unwrap_or_else(|| panic!("no script is called {name}"))
+}
+
 /// Every script.
-pub(crate) fn all() -> Vec<Script> {
+pub fn all() -> Vec<Script> {
     let with = |mut steps: Vec<Step>, more: Vec<Step>| {
         steps.extend(more);
         steps
@@ -253,5 +291,56 @@ pub(crate) fn all() -> Vec<Script> {
                 Close,
             ],
         ),
+        script(
+            "insert",
+            vec![
+                Write(vec![insert("a", "i0", 0), insert("a", "i1", 1)], Synced),
+                Refused(vec![put("a", "i2", 2), insert("a", "i1", 3)]),
+                Flush,
+                Refused(vec![insert("a", "i0", 4)]),
+                Write(vec![forget("a", "i0")], Buffered),
+                Write(vec![insert("a", "i0", 5)], Synced),
+                Flush,
+                Refused(vec![insert("a", "i0", 6)]),
+            ],
+        ),
+        script(
+            "seal",
+            vec![r(0, Buffered), Sync, Drop, Drop, r(1, Synced), Drop, Close],
+        ),
+        script(
+            "compact over a flush",
+            with(
+                segments(),
+                vec![
+                    CompactWithFlush(vec![forget("a", "r1"), put("a/b", "r9", 31)]),
+                    Drop,
+                    Write(vec![forget("a", "r2")], Synced),
+                    Compact,
+                ],
+            ),
+        ),
+        script(
+            "compact before a sync",
+            with(
+                segments(),
+                vec![
+                    // Where the delete is lost, so is the put before it.
+                    Write(vec![put("a/b", "r8", 14)], Buffered),
+                    Write(vec![forget("a", "r1")], Buffered),
+                    Maintain,
+                    Write(vec![put("a", "r2", 13)], Buffered),
+                ],
+            ),
+        ),
+        Script {
+            // Several log files for several memtables.
+            log_file_bytes_max: 2 << 10,
+            ..script("shrink", {
+                let mut steps = many(12);
+                steps.extend([Shrink, r(12, Synced), Drop]);
+                steps
+            })
+        },
     ]
 }

@@ -1,33 +1,39 @@
 //! One life of a store: open, run a script, be stopped.
 
-use chronolith::{Durability, Error, Maintenance, Options, ReadOnlyStore, Setup, Store};
-use chronolith_tests::generate::{Op, batch_of, setup};
+use chronolith::{Durability, Error, ErrorKind, Maintenance, Options, ReadOnlyStore, Setup, Store};
 use chronolith_vfs::{Env, Vfs};
 
-use crate::oracle::{End, Shared};
-use crate::scripts::{Script, Step};
-use crate::vfs::Layer;
+use super::layer::Layer;
+use super::oracle::{End, Shared};
+use super::scripts::{Script, Step};
+use crate::generate::{Op, batch_of, setup};
 
-pub(crate) const DIR: &str = "/store";
+/// Where the store lies.
+pub const DIR: &str = "/store";
 
 /// Every script's store: f32, cosine.
-pub(crate) fn the_setup() -> Setup {
+pub fn the_setup() -> Setup {
     setup(2)
 }
 
 /// Where a script runs.
 #[derive(Debug, Clone)]
-pub(crate) struct Bed {
-    pub(crate) options: Options,
+pub struct Bed {
+    /// How the store is opened, `create` apart.
+    pub options: Options,
     layer: Layer,
+    /// True where no operation fails, so that every step must do what it is there for.
+    strict: bool,
 }
 
 impl Bed {
-    pub(crate) fn new(env: &Env, vfs: impl Vfs + 'static, script: &Script) -> Self {
+    /// A bed for `script` on files of its own.
+    pub fn new(env: &Env, vfs: impl Vfs + 'static, script: &Script) -> Self {
         Self::over(env, Layer::new(vfs), script)
     }
 
-    pub(crate) fn over(env: &Env, layer: Layer, script: &Script) -> Self {
+    /// A bed over a layer that the caller keeps.
+    pub fn over(env: &Env, layer: Layer, script: &Script) -> Self {
         let options = Options {
             memtable_bytes_max: script.memtable_bytes_max,
             log_file_bytes_max: script.log_file_bytes_max,
@@ -36,11 +42,18 @@ impl Bed {
             env: env.with_vfs(layer.clone()),
             ..Options::default()
         };
-        Self { options, layer }
+        Self {
+            options,
+            layer,
+            strict: false,
+        }
     }
 
     /// Opens for writing, creating the store unless that was acknowledged before.
-    pub(crate) fn open(&self, oracle: &Shared) -> Result<Store, Error> {
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn open(&self, oracle: &Shared) -> Result<Store, Error> {
         let created = oracle.lock().created;
         let options = Options {
             create: (!created).then(the_setup),
@@ -50,14 +63,23 @@ impl Bed {
     }
 
     /// Opens, and finds the state among those that may be.
-    pub(crate) fn recover(&self, oracle: &Shared, end: End) -> Result<Store, String> {
+    ///
+    /// # Errors
+    /// Why it does not open, or what it holds that it may not.
+    pub fn recover(&self, oracle: &Shared, end: End) -> Result<Store, String> {
         let store = self.open(oracle).map_err(|e| format!("reopen: {e}"))?;
         oracle.lock().settle_on(&store.snapshot(), end)?;
         Ok(store)
     }
 
     /// Runs one step; `store` is open before and, unless it fails, after.
-    pub(crate) fn step(
+    ///
+    /// # Errors
+    /// Those of the store.
+    ///
+    /// # Panics
+    /// Where the store breaks a promise in the middle of the step.
+    pub fn step(
         &self,
         store: &mut Option<Store>,
         step: &Step,
@@ -66,9 +88,14 @@ impl Bed {
         let open = store.clone().expect("open between steps");
         match step {
             Step::Write(ops, durability) => write(&open, ops, *durability, oracle)?,
+            Step::Refused(ops) => match open.write(batch_of(ops)) {
+                Err(Error::Exists { .. }) => {}
+                Err(error) => return Err(error),
+                Ok(_) => panic!("an insert over a record was taken: {ops:?}"),
+            },
             Step::Flush => settled(open.flush(), oracle)?,
             Step::FlushWith(ops) => {
-                self.arrive(&open, ops, oracle);
+                self.arrive(&open, ops, oracle, false);
                 let flushed = open.flush();
                 self.layer.take_hook();
                 // Only what came before it: the arrivals are durable by their own sync.
@@ -81,13 +108,15 @@ impl Bed {
                 open.compact(true, &mut |_| {})?;
                 oracle.lock().settle();
             }
-            Step::CompactWith(ops) => {
+            Step::CompactWith(ops) | Step::CompactWithFlush(ops) => {
                 settled(open.flush(), oracle)?;
-                self.arrive(&open, ops, oracle);
+                let flushes = matches!(step, Step::CompactWithFlush(_));
+                self.arrive(&open, ops, oracle, flushes);
                 let compacted = open.compact(true, &mut |_| {});
                 let idle = self.layer.take_hook();
                 compacted?;
-                assert!(!idle, "the compaction wrote no segment");
+                // Where a fault came after the landing there is nothing to compact any more.
+                assert!(!idle || !self.strict, "the compaction wrote no segment");
             }
             Step::Sync => settled(open.sync(), oracle)?,
             Step::Close => {
@@ -100,6 +129,13 @@ impl Bed {
                 drop(open);
                 *store = Some(self.open(oracle)?);
             }
+            Step::Shrink => {
+                *store = None;
+                drop(open);
+                let mut small = self.clone();
+                small.options.memtable_bytes_max = 2 << 10;
+                *store = Some(small.open(oracle)?);
+            }
             Step::Reader => {
                 let reader = ReadOnlyStore::open(DIR, self.options.clone())?;
                 let oracle = oracle.lock();
@@ -110,27 +146,41 @@ impl Bed {
         Ok(())
     }
 
-    fn arrive(&self, store: &Store, ops: &[Op], oracle: &Shared) {
+    fn arrive(&self, store: &Store, ops: &[Op], oracle: &Shared, flushes: bool) {
         let (store, ops, oracle) = (store.clone(), ops.to_vec(), oracle.clone());
         self.layer.at_next_segment(move || {
-            // Where it fails the oracle knows; what it came into will fail as well.
-            let _ = write(&store, &ops, Durability::Synced, &oracle);
+            match write(&store, &ops, Durability::Synced, &oracle) {
+                Ok(()) if flushes => drop(store.flush()),
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::Reopen => {}
+                Err(_) => oracle.lock().refuse(),
+            }
         });
     }
 
     /// A whole life; an error ends it, as it ends a process.
-    pub(crate) fn live(&self, script: &Script, oracle: &Shared) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// The one that ended it.
+    pub fn live(&self, script: &Script, oracle: &Shared) -> Result<(), Error> {
+        let strict = Self {
+            strict: true,
+            ..self.clone()
+        };
         let mut store = Some(self.open(oracle)?);
         oracle.lock().created = true;
         for step in &script.steps {
-            self.step(&mut store, step, oracle)?;
+            strict.step(&mut store, step, oracle)?;
         }
         Ok(())
     }
 }
 
 /// Writes, and tells the oracle what came of it.
-pub(crate) fn write(
+///
+/// # Errors
+/// Those of the store.
+pub fn write(
     store: &Store,
     ops: &[Op],
     durability: Durability,

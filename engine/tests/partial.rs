@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use chronolith::{
-    Batch, Error, ErrorKind, Exactness, Maintenance, Options, ReadOnlyStore, Record, Request,
-    Response, Scope, ScopeSelector, Setup, Store,
+    Batch, Error, ErrorKind, Exactness, Maintenance, Options, ReadMode, ReadOnlyStore, Record,
+    Request, Response, Scope, ScopeSelector, Setup, Store,
 };
+use chronolith_segments::Segment;
 use chronolith_vfs::{Env, SimVfs};
 
 const DIR: &str = "/store";
@@ -175,4 +176,53 @@ fn damage_in_the_way_of_a_write_is_found_before_the_log() {
     let store =
         Store::open(DIR, options(&env)).expect("the log holds no batch that cannot be applied");
     assert!(store.get(&scope, &id(3001)).expect("healthy").is_some());
+}
+
+#[test]
+fn every_damaged_section_fails_its_own_scope_at_most() {
+    let sections = {
+        let (_env, disk, _) = store(25);
+        let path = &segments(&disk)[0];
+        let number = path.file_stem().expect("a name").to_string_lossy();
+        let number = u64::from_str_radix(&number, 16).expect("a number");
+        let dir = path.parent().expect("a directory");
+        let mode = ReadMode::Positioned;
+        let segment = Segment::open_unreferenced(&disk, dir, number, mode).expect("opens");
+        segment.describe().sections
+    };
+    let mut local = Vec::new();
+    for section in sections.iter().filter(|section| section.bytes > 0) {
+        let (env, disk, [_, whole_ben]) = store(25);
+        let path = &segments(&disk)[0];
+        let place = |bytes: u64| usize::try_from(bytes).expect("a small file");
+        let (start, len) = (place(section.offset), place(section.bytes));
+        spoil(&disk, path, |_| start..start + len);
+        let reader = ReadOnlyStore::open(DIR, options(&env)).expect("a reader opens");
+        match reader.retrieve(&request("ben")) {
+            Ok(found) => {
+                assert_eq!(found.hits, whole_ben.hits, "{}", section.name);
+                local.push(section.name);
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Damaged, "{}", section.name),
+        }
+        let ana = reader.retrieve(&request("ana").partial()).expect("partial");
+        assert!(
+            ana.hits.is_empty() || ana.exactness == Exactness::Exact,
+            "{}",
+            section.name
+        );
+    }
+    for name in [
+        "terms",
+        "postings",
+        "tags",
+        "row_tags",
+        "detailed",
+        "detailed_index",
+    ] {
+        assert!(
+            local.contains(&name),
+            "damage in {name} reached another scope: {local:?}"
+        );
+    }
 }

@@ -71,7 +71,7 @@ impl Description {
         )?))
     }
 
-    fn of(loaded: &Loaded) -> Self {
+    pub(super) fn of(loaded: &Loaded) -> Self {
         let footer = &loaded.footer;
         let sections = footer.sections.iter().map(|entry| SectionDescription {
             name: SectionKind::from_number(entry.kind).map_or("unknown", SectionKind::name),

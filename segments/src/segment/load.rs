@@ -7,7 +7,9 @@ use chronolith_vfs::{Vfs, VfsFile};
 
 use crate::error::SegmentError;
 use crate::format::bytes::Take;
-use crate::format::frame::{HEADER_BYTES, TRAILER_BYTES, Trailer, check_file_bytes, read_header};
+use crate::format::frame::{
+    HEADER_BYTES, TRAILER_BYTES, Trailer, check_file_bytes, header, read_header,
+};
 use crate::format::{
     FOOTER_BYTES_MAX, FileIdentity, Footer, ReadMode, Section, SectionKind, SectionPlace, Source,
 };
@@ -34,6 +36,18 @@ impl Loaded {
         file_number: u64,
         mode: ReadMode,
     ) -> Result<Self> {
+        Self::read_as(vfs, dir, file_number, mode, None)
+    }
+
+    /// As [`Loaded::read`]; with a store's id the header is not read but made, as it must have
+    /// been: the digest tells whether it was.
+    pub(super) fn read_as(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        file_number: u64,
+        mode: ReadMode,
+        store_id: Option<[u8; 16]>,
+    ) -> Result<Self> {
         let name: Arc<str> = segment_file_name(file_number).into();
         let file = vfs
             .open_read(&dir.join(&*name))
@@ -42,7 +56,13 @@ impl Loaded {
             .len()
             .map_err(|e| SegmentError::io("measure", &*name, e))?;
         check_file_bytes(&name, bytes)?;
-        let header = read(&*file, &name, 0, HEADER_BYTES)?;
+        let header = match store_id {
+            None => read(&*file, &name, 0, HEADER_BYTES)?,
+            Some(store_id) => header(&FileIdentity {
+                store_id,
+                file_number,
+            }),
+        };
         let identity = read_header(&name, &header)?;
         if identity.file_number != file_number {
             let message = format!(

@@ -158,12 +158,12 @@ impl Partition for Segment {
     }
 
     fn postings<'a>(&'a self, term: &[u8], run: &Run) -> Result<Option<Box<dyn Postings + 'a>>> {
-        let cursor = self.terms.postings(term, run.rows.clone())?;
+        let cursor = self.terms()?.postings(term, run.rows.clone())?;
         Ok(cursor.map(|cursor| Box::new(cursor) as Box<dyn Postings + 'a>))
     }
 
     fn terms<'a>(&'a self) -> Result<Box<dyn TermStream + 'a>> {
-        Ok(Box::new(self.terms.stream()))
+        Ok(Box::new(self.terms()?.stream()))
     }
 
     fn fields(&self, row: u32) -> Result<RowFields> {
@@ -208,15 +208,15 @@ impl Partition for Segment {
     }
 
     fn tags(&self, row: u32) -> Result<Vec<String>> {
-        self.tags.of_row(row)
+        self.tags()?.of_row(row)
     }
 
     fn tag_rows(&self, tag: &str) -> Result<Option<RoaringBitmap>> {
-        self.tags.rows_of(tag)
+        self.tags()?.rows_of(tag)
     }
 
     fn untagged_rows(&self) -> Result<RoaringBitmap> {
-        self.tags.untagged()
+        self.tags()?.untagged()
     }
 
     fn find(&self, scope_key: &[u8], id: &str, at_seq: u64) -> Result<Option<u32>> {
@@ -237,8 +237,8 @@ impl Partition for Segment {
 
     fn stored(&self, row: u32) -> Result<Stored> {
         self.check_row(row)?;
-        let mut stored = self.detailed.row(row, decode_detailed)?;
-        if let Some(distilled) = &self.distilled {
+        let mut stored = self.texts()?.detailed.row(row, decode_detailed)?;
+        if let Some(distilled) = &self.texts()?.distilled {
             stored.summary = distilled.row(row, decode_distilled)?;
         }
         Ok(stored)

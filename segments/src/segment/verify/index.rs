@@ -47,7 +47,7 @@ impl Segment {
     /// rows' words are by them.
     fn check_terms(&self, found: &mut Found) -> Result<Words> {
         let mut words = vec![0_u64; index(self.scopes.rows())];
-        let (mut stream, mut before) = (self.terms.stream(), Vec::new());
+        let (mut stream, mut before) = (self.terms()?.stream(), Vec::new());
         let (mut rows, mut freqs) = (Vec::new(), Vec::new());
         let (mut terms, mut postings) = (0_u64, 0_u64);
         while let Some(term) = stream.next_term()? {
@@ -58,7 +58,7 @@ impl Segment {
             before.clear();
             before.extend_from_slice(term);
             stream.read_postings(&mut rows, &mut freqs)?;
-            let df = self.terms.get(&before)?.map_or(0, |info| info.df);
+            let df = self.terms()?.get(&before)?.map_or(0, |info| info.df);
             let inside = rows.last().is_some_and(|row| *row < self.scopes.rows());
             let ascend = rows.is_sorted_by(|a, b| a < b);
             if rows.len() != index(df)
@@ -179,14 +179,14 @@ impl Segment {
     /// Tags by row and rows by tag say the same, and the untagged rows are those without.
     pub(super) fn check_tags(&self, found: &mut Found) -> Result<()> {
         let mut pairs = 0_u64;
-        for tag in self.tags.names()? {
-            pairs += self.tags.rows_of(&tag)?.map_or(0, |rows| rows.len());
+        for tag in self.tags()?.names()? {
+            pairs += self.tags()?.rows_of(&tag)?.map_or(0, |rows| rows.len());
         }
-        let untagged = self.tags.untagged()?;
+        let untagged = self.tags()?.untagged()?;
         let mut sets: HashMap<String, RoaringBitmap> = HashMap::new();
         let mut matched = 0_u64;
         for row in 0..self.scopes.rows() {
-            let tags = self.tags.of_row(row)?;
+            let tags = self.tags()?.of_row(row)?;
             if tags.is_empty() != untagged.contains(row) || !tags.is_sorted_by(|a, b| a < b) {
                 let message = format!(
                     "row {row} has {} tags and stands in the wrong set, or they are out of order",
@@ -196,7 +196,7 @@ impl Segment {
             }
             for tag in tags {
                 if !sets.contains_key(&tag) {
-                    sets.insert(tag.clone(), self.tags.rows_of(&tag)?.unwrap_or_default());
+                    sets.insert(tag.clone(), self.tags()?.rows_of(&tag)?.unwrap_or_default());
                 }
                 if sets[&tag].contains(row) {
                     matched += 1;

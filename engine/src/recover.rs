@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chronolith_segments::{Death, DeathKind, DeathLog, DeleteSet, Scope, SegmentError, SegmentRef};
+use chronolith_vfs::planted::{self, Bug};
 use chronolith_wal::{Log, LogOptions, Recovered};
 
 use crate::error::Error;
@@ -74,7 +75,8 @@ pub(crate) fn recover(options: &Options, dir: &Path) -> Result<Opened, Error> {
     let mut report = report_of(&recovered, loaded.damaged_copy, &replay);
     report.generation = manifest.generation;
 
-    let epoch = recovered.report().epoch_highest.max(manifest.epoch) + 1;
+    let epoch = recovered.report().epoch_highest.max(manifest.epoch)
+        + u32::from(!planted::is_on(Bug::EpochNotRaised));
     let log = recovered.start(epoch)?;
     let io = |source| Error::io("list", dir, source);
     let free = manifest::first_free_file_number(vfs, dir, &manifest).map_err(io)?;
@@ -87,7 +89,10 @@ pub(crate) fn recover(options: &Options, dir: &Path) -> Result<Opened, Error> {
         commit_time_us,
         ..
     } = replay;
-    let commit_time_us = commit_time_us.max(manifest.flushed_time_us);
+    let commit_time_us = match planted::is_on(Bug::TimeNotKept) {
+        true => commit_time_us,
+        false => commit_time_us.max(manifest.flushed_time_us),
+    };
     let publisher = Publisher::new(manifest, free, settled_graph);
     Ok(Opened {
         shared,
@@ -321,13 +326,16 @@ impl Replay {
         if frame.last_seq() <= self.flushed_seq {
             return Ok(());
         }
-        let (commit_time_us, operations) = decode(shared, &frame.body)?;
+        let (commit_time_us, mut operations) = decode(shared, &frame.body)?;
         if operations.len() != frame.ops as usize || frame.first_seq <= self.current.visible_seq() {
             return Err(Error::Internal(
                 "a log frame contradicts its batch or the order of seqs".into(),
             ));
         }
         self.commit_time_us = self.commit_time_us.max(commit_time_us);
+        if planted::is_on(Bug::ReplayInPart) && operations.len() > 1 {
+            operations.pop();
+        }
         self.applier.apply(
             shared,
             &self.current,

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use chronolith_segments::{DeathLog, Memtable, Partition, Segment, SegmentError};
+use chronolith_vfs::planted::{self, Bug};
 
 use crate::manifest::SegmentEntry;
 use crate::query::{PartitionName, Source};
@@ -118,7 +119,12 @@ impl Version {
         let segments = self.segments.iter().map(|live| Source {
             name: PartitionName::Segment(live.entry.file_number),
             partition: Arc::clone(&live.segment) as Arc<dyn Partition>,
-            dead: live.deaths.dead_at(at_seq),
+            dead: live
+                .deaths
+                .dead_at(match planted::is_on(Bug::SnapshotSeesLater) {
+                    true => u64::MAX,
+                    false => at_seq,
+                }),
         });
         let memtables = self
             .memtables

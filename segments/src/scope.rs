@@ -2,6 +2,7 @@
 
 use crate::error::Refused;
 use crate::limits::{SCOPE_BYTES_MAX, SCOPE_DEPTH_MAX};
+use chronolith_vfs::planted::{self, Bug};
 
 /// A path such as `user/ana/project/apollo`: the unit of isolation and of statistics.
 ///
@@ -171,7 +172,10 @@ impl KeyRange {
     pub fn subtree(scope: &Scope) -> Self {
         let mut to = scope.key().to_vec();
         if let Some(last) = to.last_mut() {
-            *last = 1;
+            *last = match planted::is_on(Bug::SiblingInSubtree) {
+                true => 0xFF,
+                false => 1,
+            };
         }
         Self {
             from: scope.key().to_vec(),

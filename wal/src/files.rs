@@ -34,6 +34,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chronolith_vfs::planted::{self, Bug};
 use chronolith_vfs::{Env, VfsFile};
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::byteorder::little_endian::{U32, U64};
@@ -416,6 +417,9 @@ impl NewFile {
         env.vfs
             .rename(&self.temp, &self.path)
             .map_err(|e| WalError::sync_failed("rename", &self.temp, &e))?;
+        if planted::is_on(Bug::LogDirNotSynced) {
+            return Ok(self.file);
+        }
         env.vfs
             .sync_dir(dir)
             .map_err(|e| WalError::sync_failed("sync", dir, &e))?;

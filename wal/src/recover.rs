@@ -10,6 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use chronolith_vfs::Env;
+use chronolith_vfs::planted::{self, Bug};
 
 use crate::error::WalError;
 use crate::files::{Cut, FileHeader, FileNumber, FileSpan, NewFile};
@@ -105,7 +106,7 @@ impl Recovered {
             base_seq: cut.last_seq,
             durable_upto: self.report.last_seq,
             prev: cut.chain,
-            cut: Some(Cut {
+            cut: (!planted::is_on(Bug::TailNotCut)).then_some(Cut {
                 file: scan.header.number,
                 offset: cut.offset,
                 digest: cut.chain,
@@ -114,6 +115,9 @@ impl Recovered {
         let mut new = NewFile::begin(env, dir, header)?;
         let end = self.newest().end.offset;
         while let Some(frame) = scan.next_before(end)? {
+            if planted::is_on(Bug::CopiesLeftOut) {
+                continue;
+            }
             new.copy(&frame, scan.body()?)?;
         }
         let at = Position {

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
+use chronolith_vfs::planted::{self, Bug};
 use chronolith_vfs::{Env, VfsFile};
 use std::sync::{Mutex, MutexGuard};
 
@@ -207,6 +208,9 @@ impl Log {
             span.last_seq = last_seq;
         }
         self.group.note_append(last_seq);
+        if planted::is_on(Bug::AckedUptoTooEarly) {
+            self.write_status(last_seq)?;
+        }
         Ok(Appended {
             first_seq,
             last_seq,
@@ -230,7 +234,12 @@ impl Log {
                 self.env.clock.sleep(self.opts.leader_wait);
             }
         };
-        self.group.sync_upto(seq, gather, |file| file.sync_data())
+        self.group.sync_upto(seq, gather, |file| {
+            if planted::is_on(Bug::AckBeforeSync) {
+                return Ok(());
+            }
+            file.sync_data()
+        })
     }
 
     /// Last seq a finished sync covers.
@@ -253,7 +262,8 @@ impl Log {
     /// # Errors
     /// `Io`: the log itself is not affected.
     pub fn write_status(&self, acked_upto: u64) -> Result<(), WalError> {
-        let durable_upto = self.group.durable_upto();
+        let durable_upto =
+            self.group.durable_upto() + u64::from(planted::is_on(Bug::DurableUptoTooHigh));
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         status.write(Status {
             epoch: self.epoch,
@@ -346,7 +356,11 @@ impl Log {
             .spans
             .iter()
             .find(|s| !s.is_empty() && s.last_seq > flushed_seq);
-        needed.map_or(tail.number, |s| s.number)
+        let floor = needed.map_or(tail.number, |s| s.number);
+        if planted::is_on(Bug::FloorTooHigh) {
+            return tail.number.min(floor + 1);
+        }
+        floor
     }
 
     /// Removes the files below `floor`, never the current one; returns how many. Only after
@@ -414,9 +428,13 @@ impl Log {
     /// Removes what a failed append may have left, for good. Without the sync a power cut
     /// could bring a frame back whose caller was told that it failed.
     fn cut_back(&self, tail: &mut Tail, source: io::Error) -> WalError {
+        let cut_at = match planted::is_on(Bug::RefusedAppendStays) {
+            true => tail.file.len().unwrap_or(tail.offset),
+            false => tail.offset,
+        };
         let cut = tail
             .file
-            .set_len(tail.offset)
+            .set_len(cut_at)
             .and_then(|()| tail.file.sync_data());
         if let Err(e) = cut {
             let reason = format!("cutting {} back after {source}: {e}", log_name(tail.number));

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use chronolith_compaction::{Bucket, Candidate, Pick, pick};
 use chronolith_segments::{Death, DeathLog, DeleteSet, MergeInput, Partition, SegmentError};
+use chronolith_vfs::planted::{self, Bug};
 use roaring::RoaringBitmap;
 
 use super::flush::{
@@ -113,7 +114,12 @@ fn merge(
         .map(|live| {
             let mut keep = RoaringBitmap::new();
             keep.insert_range(0..live.segment.zone().rows);
-            keep -= &*live.deaths.dead_at(flushed_seq);
+            keep -= &*live
+                .deaths
+                .dead_at(match planted::is_on(Bug::DeadDroppedEarly) {
+                    true => u64::MAX,
+                    false => flushed_seq,
+                });
             MergeInput {
                 partition: &*live.segment,
                 keep,
@@ -174,6 +180,7 @@ fn land(
     // A flush may have settled deaths since the pick: they must be settled for the new rows.
     let settled = fresh
         .as_ref()
+        .filter(|_| !planted::is_on(Bug::SettledDeathsLost))
         .map(|fresh| carried(fresh, inputs, manifest.flushed_seq))
         .unwrap_or_default();
     let segment = fresh.as_ref().map_or(0, |f| f.meta.file.file_number);
@@ -215,7 +222,11 @@ fn land(
         .retain(|live| !pick.inputs.contains(&live.entry.file_number));
     if let Some(fresh) = fresh {
         let deaths = DeathLog::new(&DeleteSet::default());
-        for death in carried(&fresh, inputs, u64::MAX) {
+        let upto = match planted::is_on(Bug::CompactionForgetsDeaths) {
+            true => publisher.manifest().flushed_seq,
+            false => u64::MAX,
+        };
+        for death in carried(&fresh, inputs, upto) {
             deaths.push(death);
         }
         let entry = entry_of(&fresh, deletes);

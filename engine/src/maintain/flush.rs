@@ -12,6 +12,7 @@ use chronolith_segments::{
     Bucket as TimeBucket, Death, DeathLog, DeleteSet, MergeInput, Partition, Segment, SegmentError,
     SegmentMeta, SegmentRef, SegmentSpec, segment_file_name, write_segment,
 };
+use chronolith_vfs::planted::{self, Bug};
 use roaring::RoaringBitmap;
 
 use super::publish::Publisher;
@@ -43,7 +44,11 @@ pub(crate) fn flush_oldest(
     publisher: &Mutex<Publisher>,
 ) -> Result<bool, Error> {
     let version = current.version();
-    let Some(sealed) = version.sealed().first().map(Arc::clone) else {
+    let next = match planted::is_on(Bug::NewestMemtableFirst) {
+        true => version.sealed().last(),
+        false => version.sealed().first(),
+    };
+    let Some(sealed) = next.map(Arc::clone) else {
         return Ok(false);
     };
     // After a failed or half-applied batch memory is no longer what the log says.
@@ -88,7 +93,8 @@ fn publish_flush(
 ) -> Result<(), Error> {
     let flushed_seq = sealed.last_seq();
     let mut manifest = publisher.successor();
-    manifest.flushed_seq = flushed_seq;
+    manifest.flushed_seq = flushed_seq + u64::from(planted::is_on(Bug::FlushedSeqTooHigh))
+        - u64::from(planted::is_on(Bug::FlushedSeqTooLow));
     let flushed_time_us = sealed.last_time_us.load(Ordering::Acquire);
     manifest.flushed_time_us = manifest.flushed_time_us.max(flushed_time_us);
     manifest.epoch = pipeline.log().epoch();
@@ -259,7 +265,10 @@ fn swap_in(current: &Current, pipeline: &Pipeline, sealed: &LiveMemtable, fresh:
     version
         .memtables
         .retain(|live| live.number != sealed.number);
-    let deaths = sealed.deaths.entries_at(u64::MAX);
+    let deaths = match planted::is_on(Bug::FlushForgetsDeaths) {
+        true => Vec::new(),
+        false => sealed.deaths.entries_at(u64::MAX),
+    };
     for fresh in fresh {
         let log = DeathLog::new(&DeleteSet::default());
         for death in carry_over(&fresh.remap[0], deaths.clone()) {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use chronolith_segments::Death;
+use chronolith_vfs::planted::{self, Bug};
 
 use crate::error::Error;
 use crate::manifest::deletes::{DeadRow, write_deletes};
@@ -115,7 +116,7 @@ impl Publisher {
             };
             let dead = live.deaths.entries_at(manifest.flushed_seq);
             let settled = manifest.segments[at].deletes.map_or(0, |side| side.entries);
-            if dead.len() as u64 != settled {
+            if dead.len() as u64 != settled && !planted::is_on(Bug::DeletesNotSettled) {
                 manifest.segments[at].deletes = self.write_deletes(shared, number, &dead)?;
             }
         }
@@ -130,7 +131,7 @@ impl Publisher {
         manifest: &mut Manifest,
         graph: &Arc<TagGraph>,
     ) -> Result<(), Error> {
-        if *self.tag_graph == **graph {
+        if *self.tag_graph == **graph || planted::is_on(Bug::TagsNotSettled) {
             return Ok(());
         }
         manifest.tag_graph = None;
@@ -168,6 +169,11 @@ impl Publisher {
             .segments
             .sort_unstable_by_key(|entry| entry.file_number);
         manifest.statistics = Statistics::of(&manifest.segments);
+        if planted::is_on(Bug::UnlinkBeforePublish) {
+            for name in self.manifest.retired_by(&manifest) {
+                let _ = shared.env.vfs.remove_file(&name.path(&shared.dir));
+            }
+        }
         if let Err(error) = manifest::publish(&*shared.env.vfs, &shared.dir, &manifest) {
             if error.is_outcome_unknown() {
                 self.failed = Some(error.to_string());

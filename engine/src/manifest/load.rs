@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use chronolith_vfs::Vfs;
+use chronolith_vfs::planted::{self, Bug};
 
 use super::error::{Finding, ManifestError};
 use super::format::{At, Expected, FORMAT_VERSION, Fault, MANIFEST_BYTES_MAX, decode};
@@ -39,6 +40,9 @@ pub struct Loaded {
 /// See [`ManifestError`]; a failed sync is an `Io` error, and the store stays closed.
 pub fn load(vfs: &dyn Vfs, store: &Path) -> Result<Loaded, ManifestError> {
     let loaded = load_read_only(vfs, store)?;
+    if planted::is_on(Bug::PointerNotProven) {
+        return Ok(loaded);
+    }
     for path in [
         store.join(SEGMENTS_DIR),
         store.join(MANIFEST_DIR),
@@ -59,7 +63,17 @@ pub fn load(vfs: &dyn Vfs, store: &Path) -> Result<Loaded, ManifestError> {
 /// See [`ManifestError`]. A reader beside a running writer retries `GenerationMissing` from
 /// `CURRENT`, since two publishes may have passed between its two reads.
 pub fn load_read_only(vfs: &dyn Vfs, store: &Path) -> Result<Loaded, ManifestError> {
-    read_generation(vfs, store, &read_current(vfs, store)?)
+    let pointer = read_current(vfs, store)?;
+    let loaded = read_generation(vfs, store, &pointer);
+    if loaded.is_err() && planted::is_on(Bug::FallsBack) {
+        let (manifest, _) = read_copy(vfs, store, pointer.generation - 1, CopyName::A)?;
+        return Ok(Loaded {
+            manifest,
+            pointer,
+            damaged_copy: None,
+        });
+    }
+    loaded
 }
 
 /// Reads `CURRENT` alone. A reader in another process calls it again after opening what the

@@ -28,6 +28,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use chronolith_vfs::Vfs;
+use chronolith_vfs::planted::{self, Bug};
 
 use super::error::{ManifestError, PublishError};
 use super::format::{Encoded, encode};
@@ -101,7 +102,7 @@ pub fn create(vfs: &dyn Vfs, store: &Path, manifest: &Manifest) -> Result<(), Pu
             parent
         }
     });
-    if let Some(parent) = parent {
+    if let Some(parent) = parent.filter(|_| !planted::is_on(Bug::ParentDirNotSynced)) {
         step(
             parent,
             vfs.sync_dir(parent).map_err(WriteFault::unknown("sync")),
@@ -187,7 +188,9 @@ fn run_steps(
             vfs.sync_dir(path).map_err(WriteFault::unknown("sync")),
         )
     };
-    sync_dir(&store.join(SEGMENTS_DIR))?;
+    if !planted::is_on(Bug::SegmentsDirNotSynced) {
+        sync_dir(&store.join(SEGMENTS_DIR))?;
+    }
     let names = CopyName::ALL.map(|copy| ManifestName::new(manifest.generation, copy));
     for name in names {
         let temp = name.with_temp(true).path(store);
@@ -219,6 +222,9 @@ fn run_steps(
         vfs.rename(&temp, &path)
             .map_err(WriteFault::unknown("rename")),
     )?;
+    if planted::is_on(Bug::StoreDirNotSynced) {
+        return Ok(());
+    }
     sync_dir(store)
 }
 

@@ -2,6 +2,7 @@
 
 use chronolith_segments::Refused;
 use chronolith_segments::analyze::Analyzer;
+use chronolith_vfs::planted::{self, Bug};
 
 use super::bm25::{Statistics, TermScorer, idf};
 use super::request::TERMS_MAX;
@@ -55,6 +56,9 @@ pub(crate) fn weigh(
             let mut df = 0;
             for view in views {
                 df += view.document_frequency(&term)?;
+                if planted::is_on(Bug::IdfOfOneSegment) {
+                    break;
+                }
             }
             let idf = idf(statistics.rows, df);
             let weight = f64::from(occurrences);

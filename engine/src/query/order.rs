@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use chronolith_segments::SegmentError;
+use chronolith_vfs::planted::{self, Bug};
 use hashbrown::HashMap;
 
 use super::view::View;
@@ -59,6 +60,9 @@ impl<'a> TotalOrder<'a> {
             self.views[a.view].partition(),
             self.views[b.view].partition(),
         );
+        if planted::is_on(Bug::TieReversed) && a.view != b.view {
+            return Ok(b.view.cmp(&a.view));
+        }
         let scopes = pa.scope_key(a.row)?.cmp(&pb.scope_key(b.row)?);
         if scopes.is_ne() {
             return Ok(scopes);
@@ -107,7 +111,9 @@ impl<'a> TopK<'a> {
 
     /// True if a row with this key could still get in, whatever its time and names.
     pub(crate) fn could_enter(&self, key: f64) -> bool {
-        self.k > 0 && self.last.as_ref().is_none_or(|last| key >= last.key)
+        let misses_ties = planted::is_on(Bug::EqualBoundDropped);
+        let enters = |last: &Candidate| key > last.key || (key == last.key && !misses_ties);
+        self.k > 0 && self.last.as_ref().is_none_or(enters)
     }
 
     /// As [`TopK::could_enter`], with the time known.

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use chronolith_segments::{SegmentError, SourceClass};
+use chronolith_vfs::planted::{self, Bug};
 use roaring::RoaringBitmap;
 
 use super::analyse::QueryTerm;
@@ -86,10 +87,12 @@ pub(crate) fn decide(view: &mut View, filters: &Filters) -> Result<Decision, Seg
     let (oldest, newest) = zone.event_time_us;
     let since = filters.time_us.0.unwrap_or(i64::MIN);
     let until = filters.time_us.1.unwrap_or(i64::MAX);
-    if newest < since || oldest >= until {
+    let since_kept = since.saturating_add(i64::from(planted::is_on(Bug::WindowStartOffByOne)));
+    if newest < since_kept || oldest >= until {
         return Ok(Decision::NoTime);
     }
-    if since > oldest || until <= newest {
+    let no_window = planted::is_on(Bug::TagsWithoutTime) && !filters.tags.is_empty();
+    if (since > oldest || until <= newest) && !no_window {
         view.window_us = Some((since, until));
     }
     let class_min = SourceClass::to_column(filters.min_source);
@@ -111,7 +114,10 @@ pub(crate) fn decide(view: &mut View, filters: &Filters) -> Result<Decision, Seg
 fn tagged_rows(view: &View, groups: &[Vec<Closure>]) -> Result<RoaringBitmap, SegmentError> {
     let mut all: Option<RoaringBitmap> = None;
     for group in groups {
-        let mut any = RoaringBitmap::new();
+        let mut any = match planted::is_on(Bug::UntaggedLetIn) {
+            true => view.partition().untagged_rows()?,
+            false => RoaringBitmap::new(),
+        };
         for closure in group {
             any |= closure_rows(view, closure)?;
         }

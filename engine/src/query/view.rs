@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chronolith_segments::{
     Partition, Run, ScopeRanges, SegmentError, TimeOrder, segment_file_name,
 };
+use chronolith_vfs::planted::{self, Bug};
 use roaring::RoaringBitmap;
 
 use super::bm25::Statistics;
@@ -124,6 +125,9 @@ impl View {
                 continue;
             };
             df += u64::from(postings.count());
+            if planted::is_on(Bug::DeadInFrequency) {
+                continue;
+            }
             for row in dead {
                 df -= u64::from(postings.freq_at(*row)? > 0);
             }

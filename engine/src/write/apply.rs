@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use chronolith_segments::{
     Death, DeathKind, DeathLog, Memtable, MemtableOptions, Partition, Scope, SegmentError,
 };
+use chronolith_vfs::planted::{self, Bug};
 
 use super::prepare::Ready;
 use crate::error::Error;
@@ -51,6 +52,10 @@ impl Applier {
         first_seq: u64,
         commit_time_us: i64,
     ) -> Result<u64, Error> {
+        let operations = match planted::is_on(Bug::BatchInPart) && operations.len() > 4 {
+            true => &operations[..operations.len() - 1],
+            false => operations,
+        };
         let version = current.version();
         let mut graph: Option<TagGraph> = None;
         let (mut removed, mut rowless_bytes) = (0, 0);
@@ -60,14 +65,16 @@ impl Applier {
                 Ready::Put { prepared, .. } => {
                     let record = &prepared.record;
                     let kind = DeathKind::Superseded;
-                    removed += kill(
-                        &version,
-                        &record.scope,
-                        &record.id,
-                        seq,
-                        kind,
-                        commit_time_us,
-                    )?;
+                    if !planted::is_on(Bug::OldRowLeftLive) {
+                        removed += kill(
+                            &version,
+                            &record.scope,
+                            &record.id,
+                            seq,
+                            kind,
+                            commit_time_us,
+                        )?;
+                    }
                     version.active().table.insert(prepared, seq, commit_time_us);
                 }
                 Ready::Forget { scope, id } => {

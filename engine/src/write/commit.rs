@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use chronolith_segments::set_commit_time;
+use chronolith_vfs::planted::{self, Bug};
 use chronolith_wal::{Durability, Log};
 use hashbrown::HashMap;
 
@@ -428,6 +429,7 @@ impl Queue {
                     .or_else(|| self.ids.get(&key).map(|id| id.exists))
                 {
                     Some(exists) => exists,
+                    None if planted::is_on(Bug::InsertOverFlushed) => false,
                     None => super::apply::find_live(&current.version(), scope, id)?.is_some(),
                 };
                 if exists {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chronolith_vfs::VfsFile;
+use chronolith_vfs::planted::{self, Bug};
 
 use crate::error::SegmentError;
 use crate::format::bytes::Put;
@@ -118,6 +119,9 @@ impl FileWriter {
             self.append(part)?;
         }
         self.flush()?;
+        if planted::is_on(Bug::SegmentNotSynced) {
+            return Ok((self.flushed, digest));
+        }
         self.file
             .sync_all()
             .map_err(|e| SegmentError::io("sync", &self.name, e))?;

@@ -23,6 +23,7 @@
 //! * [`atomic::replace`]: write aside, sync, rename, sync the directory.
 //! * [`Clock`], [`Entropy`], [`Threads`]: time, randomness and threads; [`Env::real`] and
 //!   [`Env::sim`] put everything together.
+//! * [`planted`]: deliberate faults, compiled in for one suite of the tests alone.
 //! * [`sync`]: the facade that swaps std's synchronisation for loom's in models.
 //!
 //! A crash test runs its workload once to count [`SimVfs::ops`], then once for each operation
@@ -36,6 +37,7 @@ mod bytes;
 mod fault;
 mod map;
 mod op;
+pub mod planted;
 mod real;
 mod sim;
 pub mod sync;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::bytes::FileBytes;
 use crate::map;
+use crate::planted::{self, Bug};
 use crate::traits::{
     Clock, DirEntry, Entropy, Env, FileKind, Joiner, Stat, Threads, Vfs, VfsFile, VfsLock,
 };
@@ -139,10 +140,12 @@ impl Vfs for RealVfs {
             .truncate(false)
             .mode(FILE_MODE);
         let file = options.open(path)?;
-        file.try_lock().map_err(|error| match error {
-            fs::TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
-            fs::TryLockError::Error(error) => error,
-        })?;
+        if !planted::is_on(Bug::LockNotTaken) {
+            file.try_lock().map_err(|error| match error {
+                fs::TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
+                fs::TryLockError::Error(error) => error,
+            })?;
+        }
         let lock = RealLock {
             file,
             path: path.to_path_buf(),

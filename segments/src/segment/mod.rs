@@ -1,11 +1,14 @@
 //! What is a segment to its readers?
 //!
-//! Opening verifies frame and footer, parses the scope directory and looks at the head of
-//! every section. All else is verified block by block when it is first read.
+//! Opening verifies frame and footer, parses the scope directory and looks at the heads of
+//! fixed-width sections. Dictionaries and texts are opened at their first use, and all else is
+//! verified block by block when it is first read.
 
 mod describe;
+mod lazy;
 mod load;
 mod partition;
+mod salvage;
 mod verify;
 
 use std::path::Path;
@@ -14,6 +17,7 @@ use chronolith_vfs::Vfs;
 use chronolith_vfs::planted::{self, Bug};
 
 pub use describe::{Description, SectionDescription};
+pub use salvage::{RowIdentity, SalvagedSegment};
 pub use verify::{Finding, Scrub};
 
 use crate::columns::Columns;
@@ -30,6 +34,7 @@ use crate::timeline::Timeline;
 use crate::vectors::Vectors;
 use crate::writer::{SegmentMeta, SegmentRef};
 
+use lazy::Lazy;
 use load::Loaded;
 
 type Result<T> = std::result::Result<T, SegmentError>;
@@ -44,9 +49,16 @@ pub struct Segment {
     timeline: Timeline,
     ids: Ids,
     source_ids: Option<Names>,
-    terms: Terms,
-    tags: Tags,
+    terms: Lazy<Terms>,
+    tags: Lazy<Tags>,
     vectors: Option<Vectors>,
+    texts: Lazy<Texts>,
+}
+
+/// The texts of the rows.
+#[derive(Debug)]
+struct Texts {
+    /// `None` where no row has a summary.
     distilled: Option<TextBlocks>,
     detailed: TextBlocks,
 }
@@ -114,23 +126,6 @@ impl Segment {
             );
             return Err(section(SectionKind::Scopes)?.corrupt(0, message));
         }
-        let dictionary = loaded.optional(SectionKind::TextDictionary);
-        let dictionary = dictionary
-            .map(|section| TextDictionary::open(&section))
-            .transpose()?;
-        let distilled = match footer.counts.summaries {
-            0 => None,
-            _ => Some(TextBlocks::open(
-                &section(SectionKind::Distilled)?,
-                &section(SectionKind::DistilledIndex)?,
-                dictionary.clone(),
-            )?),
-        };
-        let detailed = TextBlocks::open(
-            &section(SectionKind::Detailed)?,
-            &section(SectionKind::DetailedIndex)?,
-            dictionary,
-        )?;
         let source_ids = loaded.optional(SectionKind::SourceIds);
         Ok(Self {
             columns: Columns::open(&section(SectionKind::Columns)?, &zone)?,
@@ -144,24 +139,41 @@ impl Segment {
             source_ids: source_ids
                 .map(|section| Names::open(&section, NAME_BYTES_MAX))
                 .transpose()?,
-            terms: Terms::open(
+            terms: Lazy::new(),
+            tags: Lazy::new(),
+            texts: Lazy::new(),
+            vectors: open_vectors(&loaded)?,
+            scopes,
+            loaded,
+        })
+    }
+
+    fn terms(&self) -> Result<&Terms> {
+        let section = |kind| self.loaded.section(kind);
+        self.terms.get(|| {
+            Terms::open(
                 section(SectionKind::Terms)?,
                 section(SectionKind::Postings)?,
                 section(SectionKind::PostingsSkip)?,
-                zone.rows,
-            )?,
-            tags: Tags::open(
+                self.scopes.rows(),
+            )
+        })
+    }
+
+    fn tags(&self) -> Result<&Tags> {
+        let section = |kind| self.loaded.section(kind);
+        self.tags.get(|| {
+            Tags::open(
                 section(SectionKind::Tags)?,
                 section(SectionKind::TagSets)?,
                 section(SectionKind::RowTags)?,
-                zone.rows,
-            )?,
-            vectors: open_vectors(&loaded)?,
-            scopes,
-            distilled,
-            detailed,
-            loaded,
+                self.scopes.rows(),
+            )
         })
+    }
+
+    fn texts(&self) -> Result<&Texts> {
+        self.texts.get(|| open_texts(&self.loaded))
     }
 
     /// What refers to this file, its bucket and its zone.
@@ -217,6 +229,31 @@ impl Segment {
     pub fn vectors(&self) -> Option<&Vectors> {
         self.vectors.as_ref()
     }
+}
+
+fn open_texts(loaded: &Loaded) -> Result<Texts> {
+    let section = |kind| loaded.section(kind);
+    let dictionary = loaded.optional(SectionKind::TextDictionary);
+    let dictionary = dictionary
+        .map(|section| TextDictionary::open(&section))
+        .transpose()?;
+    let distilled = match loaded.footer.counts.summaries {
+        0 => None,
+        _ => Some(TextBlocks::open(
+            &section(SectionKind::Distilled)?,
+            &section(SectionKind::DistilledIndex)?,
+            dictionary.clone(),
+        )?),
+    };
+    let detailed = TextBlocks::open(
+        &section(SectionKind::Detailed)?,
+        &section(SectionKind::DetailedIndex)?,
+        dictionary,
+    )?;
+    Ok(Texts {
+        distilled,
+        detailed,
+    })
 }
 
 fn open_vectors(loaded: &Loaded) -> Result<Option<Vectors>> {

@@ -8,6 +8,7 @@ use chronolith_wal::WalError;
 
 use crate::backup::BackupError;
 use crate::manifest::{ManifestError, PublishError, SideFileError};
+use crate::repair::RepairError;
 
 /// What a caller can do about an error. A kind exists only where the doing differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +123,9 @@ pub enum Error {
     /// A backup or restore was refused, or a backup is damaged.
     #[error(transparent)]
     Backup(#[from] BackupError),
+    /// A repair was refused.
+    #[error(transparent)]
+    Repair(#[from] RepairError),
     /// The operating system refused.
     #[error("{operation} {path}: {source}")]
     Io {
@@ -153,6 +157,8 @@ impl Error {
             | Self::Internal(_) => ErrorKind::Damaged,
             Self::Segment(_) | Self::Io { .. } => ErrorKind::System,
             Self::Backup(error) => error.kind(),
+            Self::Repair(RepairError::InProgress { .. }) => ErrorKind::Retry,
+            Self::Repair(_) => ErrorKind::FixCall,
             Self::Log(error) => log_kind(error),
             Self::Manifest(error) => manifest_kind(error),
             Self::Publish(error) if error.is_outcome_unknown() => ErrorKind::Reopen,

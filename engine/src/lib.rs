@@ -16,8 +16,8 @@
 //! * [`Batch`], [`Record`], [`Scope`]: what is written. [`Committed`]: the acknowledgement.
 //! * [`Request`], [`Response`], [`Hit`], [`Plan`]: what is asked and what comes back.
 //! * [`Snapshot`]: one consistent view. [`Stats`]: the store, counted.
-//! * [`verify()`], [`VerifyReport`]: is every byte as it was written, and do the files agree?
 //! * [`backup`](fn@backup), [`restore`]: a copy elsewhere, taken beside a writer, and its way back.
+//! * [`verify()`], [`VerifyReport`]: is every byte as it was written, and do the files agree?
 //! * [`Setup`], [`Options`]: what is chosen once, and at every open. [`Error`]: what to do.
 //!
 //! ```
@@ -44,7 +44,8 @@
 //! How a call travels: `store` takes it; `write` brings a batch through log and memtable;
 //! `maintain` flushes, compacts and publishes; `manifest` says which files count; `version` is
 //! what a reader holds; `query` answers; `recover` brings everything back; `reader` reads
-//! beside a writer in another process; `verify` scrubs.
+//! beside a writer in another process; `verify` scrubs; `repair` makes a new
+//! store of what is left of a damaged one.
 //!
 //! What this crate does not do: no network, no async runtime, no embedding model.
 
@@ -57,6 +58,7 @@ mod options;
 mod query;
 mod reader;
 mod recover;
+mod repair;
 mod reserve;
 mod settings;
 mod snapshot;
@@ -85,6 +87,10 @@ pub use options::{
 pub use query::*;
 pub use reader::ReadOnlyStore;
 pub use recover::RecoveryReport;
+pub use repair::{
+    DamagedFile, DeletesAtRisk, LostId, ManifestState, Missing, RepairError, RepairOptions,
+    RepairProgress, RepairReport, RepairStage, repair,
+};
 pub use snapshot::{Snapshot, StoredRecord};
 pub use stats::{ScopeStats, SegmentStats, Stats};
 pub use store::Store;

@@ -152,10 +152,23 @@ fn space_of(space: &manifest::VectorSpace) -> VectorSpace {
     }
 }
 
+/// A vector space as the manifest holds it.
+pub(crate) fn stored_space(space: &VectorSpace) -> manifest::VectorSpace {
+    manifest::VectorSpace {
+        model: space.model.clone(),
+        dim: space.dim,
+        format: match space.format {
+            VectorFormat::F16 => manifest::VectorFormat::F16,
+            VectorFormat::F32 => manifest::VectorFormat::F32,
+        },
+        normalised: space.normalised,
+    }
+}
+
 const BYTES_OVER_FOUR: &str = "bytes/4";
 const CHARACTERS: &str = "characters";
 
-fn counter_name(counter: TokenCounter) -> &'static str {
+pub(crate) fn counter_name(counter: TokenCounter) -> &'static str {
     match counter {
         TokenCounter::BytesOverFour => BYTES_OVER_FOUR,
         TokenCounter::Characters => CHARACTERS,
@@ -172,15 +185,7 @@ fn parse_counter(name: &str) -> Option<TokenCounter> {
 
 /// A setup as the manifest holds it.
 pub(crate) fn settings_of(setup: &Setup, seed: u64) -> Result<Settings, Refused> {
-    let vector_space = setup.vectors.as_ref().map(|space| manifest::VectorSpace {
-        model: space.model.clone(),
-        dim: space.dim,
-        format: match space.format {
-            VectorFormat::F16 => manifest::VectorFormat::F16,
-            VectorFormat::F32 => manifest::VectorFormat::F32,
-        },
-        normalised: space.normalised,
-    });
+    let vector_space = setup.vectors.as_ref().map(stored_space);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -205,5 +210,26 @@ pub(crate) fn settings_of(setup: &Setup, seed: u64) -> Result<Settings, Refused>
         },
         dense_weight_ppm,
         seed,
+    })
+}
+
+/// The setup that a manifest's settings came from.
+pub(crate) fn setup_of(settings: &Settings) -> Result<Setup, Error> {
+    let unknown = |name: &str| {
+        Error::Internal(format!(
+            "the manifest names {name}, which this release does not know"
+        ))
+    };
+    let analyzer =
+        Analyzer::parse_id(&settings.analyzer).map_err(|_| unknown(&settings.analyzer))?;
+    Ok(Setup {
+        analyzer: analyzer.kind(),
+        language: analyzer.language(),
+        index: analyzer.options(),
+        vectors: settings.vector_space.as_ref().map(space_of),
+        token_counter: parse_counter(&settings.token_counter)
+            .ok_or_else(|| unknown(&settings.token_counter))?,
+        bucket_us: settings.bucket_base_us,
+        dense_weight: f64::from(settings.dense_weight_ppm) / 1e6,
     })
 }

@@ -10,6 +10,7 @@ use chronolith_vfs::VfsLock;
 use chronolith_vfs::planted::{self, Bug};
 use chronolith_wal::Durability;
 
+use crate::backup::{BackupOptions, BackupProgress, BackupReport};
 use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::maintain::{Compacted, Publisher, Signal, Worker, compact_once, flush_oldest};
@@ -201,6 +202,24 @@ impl Store {
         Ok(committed)
     }
 
+    /// Writes a batch that is ready already, as a repair has it: `Buffered`, made durable by
+    /// the close that follows.
+    pub(crate) fn write_ready(&self, ready: ReadyBatch) -> Result<(), Error> {
+        let core = self.core();
+        self.wait_for_room(false)?;
+        core.pipeline
+            .commit(&core.shared, &core.current, ready, Durability::Buffered)?;
+        if self.inner.worker.is_none() {
+            self.flush_sealed()?;
+        }
+        Ok(())
+    }
+
+    /// What every part of this handle shares.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.core().shared
+    }
+
     /// Removes the record of this (scope, id) from every answer; false where there was none.
     ///
     /// # Errors
@@ -315,6 +334,21 @@ impl Store {
         };
         core.signal.notify();
         core.signal.wait_until(timeout, idle)
+    }
+
+    /// Makes or renews a backup of this store in the directory `dest`, beside its writers; see
+    /// [`backup`](fn@crate::backup).
+    ///
+    /// # Errors
+    /// As [`backup`](fn@crate::backup); the store is untouched.
+    pub fn backup(
+        &self,
+        dest: impl AsRef<Path>,
+        options: &BackupOptions,
+        progress: &mut dyn FnMut(&BackupProgress),
+    ) -> Result<BackupReport, Error> {
+        let shared = &self.core().shared;
+        crate::backup::backup(&shared.env, &shared.dir, dest.as_ref(), options, progress)
     }
 
     /// The store, counted.

@@ -59,7 +59,9 @@ pub use read::{
 };
 pub use record::{Record, RowFields, SourceClass, TIME_MAX_US, TIME_MIN_US};
 pub use scope::{KeyRange, Scope, ScopeRanges, ScopeSelector};
-pub use segment::{Description, Finding, RowIdentity, SalvagedSegment, Scrub, SectionDescription, Segment};
+pub use segment::{
+    Description, Finding, RowIdentity, SalvagedSegment, Scrub, SectionDescription, Segment,
+};
 pub use vectors::{Vectors, dot, dot_many, widen};
 pub use writer::{
     MergeInput, ROW_DROPPED, SegmentMeta, SegmentRef, SegmentSpec, Written,

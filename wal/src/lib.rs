@@ -16,6 +16,7 @@
 //! * [`Recovered`]: a log after a crash, validated; its [`RecoveryReport`] says what was
 //!   dropped and whether that is certain.
 //! * [`LogReader`], [`read_status`]: for processes that only read. [`WholeLog`]: for a backup.
+//! * [`salvage_log`]: what of a damaged log can still be proved, for `repair`.
 //! * [`WalError`]: what went wrong and what to do.
 //!
 //! How a commit travels: the caller encodes, calls `append` under its own commit lock,
@@ -38,6 +39,7 @@ mod judge;
 mod options;
 mod reader;
 mod recover;
+mod salvage;
 mod status;
 mod sync;
 #[cfg(all(test, loom))]
@@ -56,6 +58,9 @@ pub use judge::{DroppedTail, RecoveryReport};
 pub use options::LogOptions;
 pub use reader::Frame;
 pub use recover::{Frames, Recovered};
+pub use salvage::{
+    FrameReader, LogGap, LogSalvage, LostSeqs, SalvagedFrame, peek_store_id, salvage_log,
+};
 pub use status::{STATUS_LEN, STATUS_NAME, Status, read_status};
 pub use sync::Durability;
 pub use tail::LogReader;

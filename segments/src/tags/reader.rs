@@ -65,6 +65,22 @@ impl Tags {
         })
     }
 
+    /// Opens `tags` and `row_tags` alone, for [`Tags::of_row`]: every other question is damage.
+    ///
+    /// # Errors
+    /// As [`Tags::open`].
+    pub(crate) fn open_by_row(section: Section, row_tags: Section, rows: u32) -> Result<Self> {
+        let (tags, at) = open_trailer(&section, |tags| [tags, 0, 0])?;
+        Ok(Self {
+            dictionary: Box::new(FstDictionary::open(section.clone(), 0, at, tags)?),
+            sets: section.clone(),
+            section,
+            ends: 0,
+            rows,
+            row_tags: RowTags::open(row_tags, rows, tags)?,
+        })
+    }
+
     /// Rows that carry exactly this tag; `None` where there are none.
     ///
     /// # Errors

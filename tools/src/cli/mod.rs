@@ -43,6 +43,7 @@ pub(crate) enum Command {
     Stats(Stats),
     Inspect(Inspect),
     Verify(Verify),
+    Repair(Repair),
     Compact(Compact),
     Export(Export),
     Backup(Backup),
@@ -374,6 +375,36 @@ pub(crate) struct Verify {
     /// The store
     pub(crate) store: PathBuf,
     /// Print the findings as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write a new store from what can be proved of a damaged one; changes nothing in the old
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The old store is only read, and must not be open for writing. A lost manifest is
+rebuilt from segment footers and the log. Of each record the newest version
+counts; where that one is damaged, no older one takes its place.
+
+Exit code 3 where something is missing: the new store is written all the same,
+and the report says what (files, ranges of commit seqs, ids). Then a restored
+backup may hold more: keep the old store until you have compared.
+
+Examples:
+  chronolith repair memory memory-repaired
+  chronolith repair memory memory-repaired --json --ids > report.json")]
+pub(crate) struct Repair {
+    /// The damaged store
+    pub(crate) store: PathBuf,
+    /// Where the new store is made; must be new or empty
+    pub(crate) new_store: PathBuf,
+    /// A store that was made with the same choices, where no file says what they were
+    #[arg(long, value_name = "STORE")]
+    pub(crate) like: Option<PathBuf>,
+    /// Name the records that are known to be lost
+    #[arg(long)]
+    pub(crate) ids: bool,
+    /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

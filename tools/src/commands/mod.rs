@@ -11,6 +11,7 @@ mod init;
 mod inspect;
 mod query;
 mod quickstart;
+mod repair;
 mod restore;
 mod stats;
 mod verify;
@@ -35,6 +36,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Stats(args) => stats::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Repair(args) => repair::run(&args),
         Command::Compact(args) => compact::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Backup(args) => backup::run(&args),

@@ -14,5 +14,6 @@ mod basics;
 mod damage;
 mod quality;
 mod quickstart;
+mod repair;
 mod round_trip;
 mod support;

@@ -14,4 +14,5 @@ mod follow;
 mod format;
 mod group;
 mod recovery;
+mod salvage;
 mod whole;

@@ -1,0 +1,373 @@
+//! How does the ledger become a new store? Beside the destination, in seq order, then renamed.
+//!
+//! A store is built under a temporary name next to the destination, closed, looked at, synced
+//! and renamed: a crash leaves the destination absent or complete, and at worst a directory of
+//! ours that the next repair to the same place removes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chronolith_segments::{Op, OpRef, PutMode, Record, Scope, decode_batch, encode_batch};
+use chronolith_wal::{FrameReader, LogSalvage};
+
+use super::RepairOptions;
+use super::error::RepairError;
+use super::gather::Gathered;
+use super::identity::Origin;
+use super::ledger::{Entry, Key, Place};
+use super::report::{LostId, Missing, RepairReport};
+use super::sources::SourceSegment;
+use crate::error::Error;
+use crate::manifest::names::{MANIFEST_DIR, SEGMENTS_DIR, WAL_DIR};
+use crate::manifest::{self, Manifest};
+use crate::options::{Maintenance, Options};
+use crate::settings::LOCK_NAME;
+use crate::store::Store;
+use crate::write::{ReadyBatch, decode};
+
+/// What the directory is called while it is built: the destination's name and this.
+const BUILDING: &str = ".chronolith-repair";
+/// Records read and written at a time.
+const CHUNK_RECORDS: usize = 256;
+/// A batch is closed over this many bytes: far below a frame's limit with any one record more.
+const BATCH_BYTES: usize = 2 << 20;
+
+/// Where the new store is built and where it goes.
+#[derive(Debug)]
+pub(super) struct Site {
+    dest: PathBuf,
+    parent: PathBuf,
+    building: PathBuf,
+}
+
+/// A record with its vector as stored.
+type Content = (Record, Option<Vec<u8>>);
+
+impl Site {
+    /// Checks that nothing is in the way, and takes away what a crashed repair left.
+    pub(super) fn prepare(
+        source: &Path,
+        dest: &Path,
+        options: &RepairOptions,
+    ) -> Result<Self, Error> {
+        let vfs = &*options.env.vfs;
+        if dest.starts_with(source) || source.starts_with(dest) {
+            let path = dest.to_path_buf();
+            return Err(RepairError::DestinationInside { path }.into());
+        }
+        let occupied = || RepairError::DestinationOccupied {
+            path: dest.to_path_buf(),
+        };
+        match vfs.list(dest) {
+            Ok(entries) if entries.is_empty() => {}
+            Ok(_) => return Err(occupied().into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                return Err(occupied().into());
+            }
+            Err(error) => return Err(Error::io("list", dest, error)),
+        }
+        let name = dest.file_name().ok_or_else(occupied)?;
+        let mut building = name.to_os_string();
+        building.push(BUILDING);
+        let parent = dest
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new(".")).to_path_buf();
+        let site = Self {
+            dest: dest.to_path_buf(),
+            building: parent.join(building),
+            parent,
+        };
+        site.clear(options)?;
+        Ok(site)
+    }
+
+    /// Removes what stands under the temporary name, unless somebody is building there.
+    fn clear(&self, options: &RepairOptions) -> Result<(), Error> {
+        let vfs = &*options.env.vfs;
+        if vfs.stat(&self.building).is_err() {
+            return Ok(());
+        }
+        let lock = self.building.join(LOCK_NAME);
+        if vfs.stat(&lock).is_ok() {
+            match vfs.try_lock(&lock) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let path = self.building.clone();
+                    return Err(RepairError::InProgress { path }.into());
+                }
+                _ => {}
+            }
+        }
+        vfs.remove_dir_all(&self.building)
+            .map_err(|error| Error::io("remove", &self.building, error))
+    }
+
+    /// Removes a store that did not get its name.
+    pub(super) fn abandon(&self, options: &RepairOptions) {
+        let _ = options.env.vfs.remove_dir_all(&self.building);
+    }
+
+    /// Gives the finished store its name.
+    pub(super) fn publish(&self, options: &RepairOptions) -> Result<(), Error> {
+        let vfs = &*options.env.vfs;
+        let inner = [WAL_DIR, SEGMENTS_DIR, MANIFEST_DIR].map(|name| self.building.join(name));
+        for dir in inner.iter().chain([&self.building]) {
+            vfs.sync_dir(dir)
+                .map_err(|error| Error::io("sync", dir, error))?;
+        }
+        vfs.rename(&self.building, &self.dest)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists => {
+                    let path = self.dest.clone();
+                    RepairError::DestinationOccupied { path }.into()
+                }
+                _ => Error::io("rename", &self.building, error),
+            })?;
+        vfs.sync_dir(&self.parent)
+            .map_err(|error| Error::io("sync", &self.parent, error))
+    }
+
+    /// Builds the store; returns the records of the ledger whose content is damaged.
+    pub(super) fn build(
+        &self,
+        origin: &Origin,
+        gathered: &Gathered,
+        contents: &mut Contents<'_>,
+        options: &RepairOptions,
+        report: &mut RepairReport,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Vec<LostId>, Error> {
+        let mut store_id = [0; 16];
+        options.env.entropy.fill(&mut store_id);
+        report.store_id = hex(&store_id);
+        let first = Manifest::first(store_id, origin.created_us, origin.settings.clone());
+        manifest::create(&*options.env.vfs, &self.building, &first)?;
+        let store = Store::open(
+            &self.building,
+            Options {
+                maintenance: Maintenance::Manual,
+                memtable_bytes_max: options.memtable_bytes_max,
+                env: options.env.clone(),
+                ..Options::default()
+            },
+        )?;
+        let mut writer = Writer::new(&store);
+        for edge in gathered.graph.edges() {
+            writer.push(&Op::LinkTag {
+                scope: edge.scope.clone(),
+                parent: edge.parent.clone(),
+                child: edge.child.clone(),
+            })?;
+            report.tag_edges += 1;
+        }
+        let lost = write_records(gathered, contents, &mut writer, report, progress)?;
+        writer.flush()?;
+        store.close()?;
+        self.check(options, report)?;
+        Ok(lost)
+    }
+
+    /// Opens what was built as any reader would, and counts.
+    fn check(&self, options: &RepairOptions, report: &RepairReport) -> Result<(), Error> {
+        let options = Options {
+            maintenance: Maintenance::Manual,
+            env: options.env.clone(),
+            ..Options::default()
+        };
+        let stats = crate::reader::ReadOnlyStore::open(&self.building, options)?.stats()?;
+        if stats.records == report.records {
+            return Ok(());
+        }
+        Err(Error::Internal(format!(
+            "the repaired store holds {} records, {} were written",
+            stats.records, report.records
+        )))
+    }
+}
+
+/// Writes the current records, oldest seq first.
+fn write_records(
+    gathered: &Gathered,
+    contents: &mut Contents<'_>,
+    writer: &mut Writer<'_>,
+    report: &mut RepairReport,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<LostId>, Error> {
+    let entries = gathered.ledger.entries.iter();
+    let mut current: Vec<(&Key, &Entry)> = entries.filter(|(_, e)| e.is_current()).collect();
+    current.sort_by_key(|(_, entry)| entry.put);
+    let total = current.len() as u64;
+    let mut lost = Vec::new();
+    let mut lost_seqs: Option<(u64, u64)> = None;
+    for (done, chunk) in (0_u64..).zip(current.chunks(CHUNK_RECORDS)) {
+        progress(done * CHUNK_RECORDS as u64, total);
+        for ((key, entry), content) in chunk.iter().zip(contents.read_all(chunk)) {
+            let Some((record, vector)) = content else {
+                lost_seqs = Some(match lost_seqs {
+                    Some((first, last)) => (first.min(entry.put), last.max(entry.put)),
+                    None => (entry.put, entry.put),
+                });
+                lost.push(LostId {
+                    scope: Scope::from_key(&key.0).map(|scope| scope.path()),
+                    id: key.1.to_string(),
+                    seq: Some(entry.put),
+                });
+                continue;
+            };
+            writer.push(&Op::Put {
+                mode: PutMode::Upsert,
+                record: Box::new(record),
+                vector,
+            })?;
+            report.records += 1;
+            report.records_refilled += u64::from(entry.refills.is_some());
+        }
+    }
+    if let Some((first, last)) = lost_seqs {
+        report.missing.push(Missing {
+            file: None,
+            first_seq: Some(first),
+            last_seq: Some(last),
+            records: Some(lost.len() as u64),
+            why: "content of these records is damaged; their ids are known".into(),
+        });
+    }
+    Ok(lost)
+}
+
+/// Collects operations into batches of the new store.
+struct Writer<'a> {
+    store: &'a Store,
+    ops: Vec<Op>,
+    bytes: usize,
+}
+
+impl<'a> Writer<'a> {
+    fn new(store: &'a Store) -> Self {
+        Self {
+            store,
+            ops: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    fn push(&mut self, op: &Op) -> Result<(), Error> {
+        self.bytes += weight(op);
+        self.ops.push(op.clone());
+        if self.bytes >= BATCH_BYTES || self.ops.len() >= CHUNK_RECORDS {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Encodes and decodes once: what goes into the memtable is what a replay would make, and
+    /// a vector stays bit by bit what it was.
+    fn flush(&mut self) -> Result<(), Error> {
+        if self.ops.is_empty() {
+            return Ok(());
+        }
+        let mut body = Vec::new();
+        let refs: Vec<OpRef<'_>> = self.ops.iter().map(Op::borrowed).collect();
+        encode_batch(&refs, 0, &mut body)?;
+        let (_, operations) = decode(self.store.shared(), &body)?;
+        self.store.write_ready(ReadyBatch {
+            operations,
+            body,
+            new_ids: Vec::new(),
+        })?;
+        self.ops.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+}
+
+/// About how many bytes an operation takes.
+fn weight(op: &Op) -> usize {
+    match op {
+        Op::Put { record, vector, .. } => {
+            let names = [&record.summary, &record.speaker, &record.source];
+            let names: usize = names.into_iter().flatten().map(String::len).sum();
+            let tags: usize = record.tags.iter().map(String::len).sum();
+            let vector = vector.as_ref().map_or(0, Vec::len);
+            record.text.len() + record.attributes.len() + names + tags + vector + 256
+        }
+        _ => 256,
+    }
+}
+
+/// Reads the content of puts from where it lies.
+pub(super) struct Contents<'a> {
+    segments: &'a [SourceSegment],
+    log: &'a LogSalvage,
+    reader: FrameReader<'a>,
+    /// The batch read last: its operations are asked for one after the other.
+    batch: Option<(usize, Vec<Op>)>,
+    vector_bytes: Option<usize>,
+}
+
+impl<'a> Contents<'a> {
+    pub(super) fn new(segments: &'a [SourceSegment], log: &'a LogSalvage, origin: &Origin) -> Self {
+        let component = |space: &manifest::VectorSpace| match space.format {
+            manifest::VectorFormat::F16 => 2,
+            manifest::VectorFormat::F32 => 4,
+        };
+        let space = origin.settings.vector_space.as_ref();
+        Self {
+            segments,
+            log,
+            reader: log.reader(),
+            batch: None,
+            vector_bytes: space.map(|space| space.dim as usize * component(space)),
+        }
+    }
+
+    /// Contents in the order of `chunk`, read in the order of their places.
+    fn read_all(&mut self, chunk: &[(&Key, &Entry)]) -> Vec<Option<Content>> {
+        let mut order: Vec<usize> = (0..chunk.len()).collect();
+        order.sort_by_key(|at| chunk[*at].1.places.first().copied());
+        let mut read: Vec<Option<Content>> = Vec::new();
+        read.resize_with(chunk.len(), || None);
+        for at in order {
+            let (key, entry) = chunk[at];
+            read[at] = entry
+                .places
+                .iter()
+                .find_map(|place| self.read(*place, key, entry.put));
+        }
+        read
+    }
+
+    fn read(&mut self, place: Place, key: &Key, seq: u64) -> Option<Content> {
+        let (record, vector) = match place {
+            Place::Row { segment, row } => {
+                let rows = self.segments.get(segment)?.rows.as_ref()?;
+                let (record, vector, found_seq) = rows.record(row).ok()?;
+                (found_seq == seq).then_some((record, vector))?
+            }
+            Place::Operation { frame, index } => self.operation(frame, index)?,
+        };
+        let is_this = record.scope.key() == &*key.0 && record.id == *key.1;
+        let fits = match &vector {
+            Some(bytes) => self.vector_bytes == Some(bytes.len()),
+            None => true,
+        };
+        (is_this && fits && record.check().is_ok()).then_some((record, vector))
+    }
+
+    fn operation(&mut self, frame: usize, index: usize) -> Option<Content> {
+        if self.batch.as_ref().is_none_or(|(at, _)| *at != frame) {
+            let read = self.reader.read(self.log.frames.get(frame)?).ok()?;
+            self.batch = Some((frame, decode_batch(&read.body).ok()?.ops));
+        }
+        let (_, ops) = self.batch.as_ref()?;
+        match ops.get(index)? {
+            Op::Put { record, vector, .. } => Some(((**record).clone(), vector.clone())),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,95 @@
+//! What a salvage finds behind damage: every whole frame, and the seqs of all others.
+
+use std::path::Path;
+
+use chronolith_wal::{Log, LogSalvage, log_name, peek_store_id, salvage_log};
+
+use crate::bed::{Bed, DIR, STORE, body, commit, small};
+
+/// Twelve frames of one op over a few files, closed with a seal.
+fn log(bed: &Bed) -> Vec<Vec<u8>> {
+    let log = Log::create(&bed.env, Path::new(DIR), &small(), 1).expect("creates");
+    let bodies: Vec<Vec<u8>> = (0..12).map(|n| body(n, 700)).collect();
+    for body in &bodies {
+        commit(&log, body);
+    }
+    log.seal().expect("seals");
+    bodies
+}
+
+fn salvage(bed: &Bed) -> LogSalvage {
+    salvage_log(&bed.env, Path::new(DIR), STORE, 1).expect("lists")
+}
+
+fn bodies(found: &LogSalvage) -> Vec<Vec<u8>> {
+    let mut reader = found.reader();
+    let read = |frame| reader.read(frame).expect("whole").body;
+    found.frames.iter().map(read).collect()
+}
+
+#[test]
+fn a_whole_log_has_no_gap() {
+    let bed = Bed::new(1);
+    let expected = log(&bed);
+    let found = salvage(&bed);
+    assert_eq!(bodies(&found), expected);
+    assert_eq!(
+        (found.gaps.as_slice(), found.missing(None)),
+        (&[][..], vec![])
+    );
+    assert!(found.files > 1 && found.end_is_proven);
+    assert_eq!(peek_store_id(&bed.env, Path::new(DIR), 1), Some(STORE));
+    let (first, last) = (found.frames[0].first_seq, found.frames[11].last_seq());
+    assert!(found.covers(first, last) && !found.covers(first, last + 1));
+}
+
+#[test]
+fn a_flipped_byte_anywhere_costs_one_frame_at_most_and_its_seq_is_named() {
+    let bed = Bed::new(2);
+    let expected = log(&bed);
+    let whole = salvage(&bed);
+    for frame in &whole.frames {
+        let name = log_name(frame.file);
+        let bytes = bed.read(&name);
+        for inside in [0, 9, 17, 50, 61, 64, 300, 770] {
+            bed.edit(&name, |bytes| bytes[frame.offset as usize + inside] ^= 4);
+            let found = salvage(&bed);
+            let seq = frame.first_seq;
+            let at = whole.frames.iter().position(|f| f == frame).expect("it");
+            let mut others = expected.clone();
+            others.remove(at);
+            assert_eq!(bodies(&found), others, "{seq:x} at {inside}");
+            assert_eq!(found.missing(None), [(seq, seq)]);
+            assert!(!found.covers(seq, seq));
+            let gap = found.gaps.iter().find(|gap| gap.offset == frame.offset);
+            let gap = gap.expect("the gap begins where the frame did");
+            let seqs = gap.seqs.expect("a seq is lost");
+            assert_eq!((seqs.first, seqs.last), (seq, Some(seq)));
+            bed.put(&name, &bytes);
+        }
+    }
+}
+
+#[test]
+fn damaged_and_missing_files_leave_the_others() {
+    let bed = Bed::new(3);
+    log(&bed);
+    let whole = salvage(&bed);
+    let files: Vec<u64> = whole.frames.iter().map(|frame| frame.file).collect();
+    for number in 1..=*files.last().expect("frames") {
+        let name = log_name(number);
+        let bytes = bed.read(&name);
+        bed.edit(&name, |bytes| bytes[30] ^= 1);
+        let found = salvage(&bed);
+        assert_eq!(found.frames, whole.frames, "a header holds no frame");
+        assert_eq!(found.missing(None), []);
+        bed.remove(&name);
+        let found = salvage(&bed);
+        let left = whole.frames.iter().filter(|frame| frame.file != number);
+        assert!(found.frames.iter().eq(left));
+        let lost = files.iter().filter(|file| **file == number).count() as u64;
+        let missing = found.missing(Some(0)).into_iter();
+        assert_eq!(missing.map(|(a, b)| b - a + 1).sum::<u64>(), lost, "{name}");
+        bed.put(&name, &bytes);
+    }
+}

@@ -16,9 +16,9 @@
 //! | 12 | epoch | 4 | 1 ..< 2^24 | `decode`; recovery: never falls from file to file |
 //! | 16 | store id | 16 | | `decode`: a file of another store is named |
 //! | 32 | number | 8 | the file name's | `decode` |
-//! | 40 | first_seq | 8 | > base_seq | the scan: seq of the first data frame |
+//! | 40 | first_seq | 8 | > base_seq, of the epoch or below | the scan: seq of the first data frame |
 //! | 48 | base_seq | 8 | | recovery: last seq before this file (0: none) |
-//! | 56 | durable_upto | 8 | >= base_seq | recovery: durable when the file got its name |
+//! | 56 | durable_upto | 8 | >= base_seq, of the epoch or below | recovery: durable when the file got its name |
 //! | 64 | prev digest | 16 | | recovery: final digest of the file before |
 //! | 80 | cut file | 8 | 0 or number - 1 | `decode` |
 //! | 88 | cut offset | 8 | | recovery: the file before ends here, whatever follows |
@@ -41,7 +41,7 @@ use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{Flaw, WalError};
-use crate::frame::{self, Digest, EPOCH_MAX, FrameHeader, Place};
+use crate::frame::{self, Digest, EPOCH_MAX, FrameHeader, Place, epoch_of};
 
 /// The log's format. 0: may still change before the first release.
 pub const FORMAT_NEWEST: u32 = 0;
@@ -202,6 +202,8 @@ impl FileHeader {
             && (1..=EPOCH_MAX).contains(&self.epoch)
             && self.first_seq > self.base_seq
             && self.durable_upto >= self.base_seq
+            // The next epoch's seqs lie above all of them.
+            && epoch_of(self.first_seq.max(self.durable_upto)) <= self.epoch
             && cut_fits
     }
 }

@@ -237,11 +237,15 @@ impl FileScan {
         let begins = header.first_seq == first_seq_of(seq_epoch)
             && seq_epoch > epoch_of(self.at.last_seq)
             && seq_epoch <= self.header.epoch;
+        // A batch that reaches into the next epoch would take that epoch's seqs.
+        let overflows = header
+            .last_seq()
+            .is_some_and(|last| epoch_of(last) > self.header.epoch);
         if header.epoch != self.header.epoch {
             Some(Flaw::Field)
         } else if header.prev != self.at.chain && !planted::is_on(Bug::FrameNotChained) {
             Some(Flaw::Chain)
-        } else if !follows && !begins {
+        } else if overflows || (!follows && !begins) {
             Some(Flaw::Sequence)
         } else {
             None

@@ -103,7 +103,7 @@ impl<'a> Automaton<'a> {
             && match root {
                 // Nothing but the empty key, which needs no node.
                 0 => nodes.len() == HEADER_BYTES && keys == 1,
-                _ => root >= HEADER_BYTES && root + 1 == nodes.len(),
+                _ => root >= HEADER_BYTES && root.checked_add(1) == Some(nodes.len()),
             };
         sound.then_some(Self { nodes, root, keys })
     }

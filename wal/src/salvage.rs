@@ -517,7 +517,11 @@ impl FileSalvage {
         holes.map(move |hole| {
             let before = self.frames.iter().rfind(|(f, _)| f.offset < hole.offset);
             let after = self.frames.iter().find(|(f, _)| f.offset > hole.offset);
-            let first = before.map_or_else(|| self.base_seq(), |(f, _)| f.last_seq()) + 1;
+            let first = match (before, &self.header) {
+                (Some((frame, _)), _) => frame.last_seq() + 1,
+                (None, Some(header)) => header.first_seq,
+                (None, None) => self.base_seq() + 1,
+            };
             let last = match (after, next, later.is_empty()) {
                 (Some((frame, _)), _, _) => Some(frame.first_seq - 1),
                 (None, Some(header), _) => Some(header.base_seq),

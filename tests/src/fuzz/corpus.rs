@@ -4,6 +4,11 @@
 //! target, all others (`found-*`, once mended; `odd-*`) must only do no harm. `CHRONOLITH_FUZZ_WRITE_SEEDS=1` writes
 //! the valid ones anew, after a format changed.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the corpus is part of the source tree"
+)]
+
 use std::fs;
 use std::path::PathBuf;
 

@@ -13,7 +13,7 @@ use super::disk::{env, fixed, number, put};
 
 /// Log files.
 pub(super) const FORGE: Forge = Forge {
-    patch,
+    patch: |bytes| patch(bytes),
     take_apart,
     put_together,
 };
@@ -152,7 +152,7 @@ fn seal_frame(bytes: &mut [u8], at: usize, len: usize, chain: [u8; 16]) -> [u8; 
     digest
 }
 
-fn patch(bytes: &mut Vec<u8>) {
+fn patch(bytes: &mut [u8]) {
     if bytes.len() < FILE_HEADER {
         return;
     }

@@ -15,7 +15,7 @@ use super::disk::{env, fixed, index, number, put};
 
 /// Corrects and rebuilds a segment's checksums.
 pub(super) const FORGE: Forge = Forge {
-    patch,
+    patch: |bytes| patch(bytes),
     take_apart,
     put_together,
 };
@@ -244,7 +244,7 @@ fn block_checksums(identity: &[u8], kind: u16, section: &[u8], out: &mut Vec<u8>
     }
 }
 
-fn patch(bytes: &mut Vec<u8>) {
+fn patch(bytes: &mut [u8]) {
     let Some(layout) = layout(bytes) else {
         return;
     };

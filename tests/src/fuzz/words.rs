@@ -145,7 +145,7 @@ fn set(request: Request, step: u8, word: u64, text: String) -> (Request, Took) {
             sparse_weight: float,
             dense_weight: f64::from_bits(word.rotate_left(7)),
         }),
-        14 => request.distinct(word % 2 == 0),
+        14 => request.distinct(word.is_multiple_of(2)),
         15 => request.context(small % 2000, (word >> 16) as usize & 0x7ff),
         16 => request.budget(TokenBudget {
             tokens: word,

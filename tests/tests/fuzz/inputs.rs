@@ -1,5 +1,10 @@
 //! Is the committed corpus what it claims?
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the corpus is part of the source tree"
+)]
+
 use chronolith_tests::fuzz::{TARGETS, check_one, corpus, corpus_dir, seeds};
 
 use super::memory::Counted;

@@ -1,5 +1,10 @@
 //! Does a hunt see what it is for? Decoders with planted faults.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the input of a finding is a real file"
+)]
+
 use std::time::Duration;
 
 use chronolith_tests::fuzz::{Hunt, Target, hunt};

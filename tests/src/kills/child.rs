@@ -127,6 +127,18 @@ impl Child {
         }
     }
 
+    /// SIGSTOP: none of its threads comes back from the system any more, and so it says nothing
+    /// that it learns from now on.
+    ///
+    /// # Panics
+    /// If it cannot be stopped.
+    pub fn stop(&self) {
+        let stopped = Command::new("kill")
+            .args(["-STOP", &self.id().to_string()])
+            .status();
+        assert!(stopped.is_ok_and(|status| status.success()), "not stopped");
+    }
+
     /// SIGKILL, then everything that was still said. Also how it ended, if by itself.
     ///
     /// # Panics

@@ -1,7 +1,7 @@
 //! kill -9 at random moments: nothing acknowledged is lost, no batch is there in part, nothing
 //! rises from the dead, and the next open takes its bounded time.
 //!
-//! `CHRONOLITH_KILLS=n`: so many kills in all.
+//! `CHRONOLITH_KILLS=n`: so many kills in all; `CHRONOLITH_SEED=n`: other moments.
 
 use std::path::Path;
 use std::time::Duration;
@@ -97,7 +97,7 @@ fn check_indexes(store: &Store, records: &Records, account: &Account) {
 }
 
 fn kill_cycles(density: Density, kills: u64, seed: u64) {
-    let mut random = seed;
+    let mut random = seed + 3 * knob("CHRONOLITH_SEED", 0);
     let mut tally = Tally::default();
     for store in 0.. {
         if tally.kills >= kills {
@@ -113,6 +113,9 @@ fn kill_cycles(density: Density, kills: u64, seed: u64) {
             run_and_kill(&dir, seed, script, density, &mut random, &mut account);
             check(&dir, &mut account, &mut tally);
             tally.kills += 1;
+        }
+        if store % 20 == 19 {
+            println!("{density:?}: {} kills so far", tally.kills);
         }
     }
     println!(

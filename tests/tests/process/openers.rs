@@ -69,7 +69,23 @@ fn a_handle_whose_directory_was_replaced_writes_no_more() {
         .write(LANE.batch(1))
         .expect_err("not its directory any more");
     assert_eq!(refused.kind(), ErrorKind::Reopen, "{refused}");
-    drop(store);
+    let files = || {
+        let listed = ["wal", "segments", "manifest"].map(|part| std::fs::read_dir(dir.join(part)));
+        let names = listed
+            .into_iter()
+            .flat_map(|entries| entries.expect("listed"));
+        let mut names: Vec<_> = names.flatten().map(|entry| entry.path()).collect();
+        names.sort();
+        names
+    };
+    let before = files();
+    for refused in [store.flush(), store.compact(true, &mut |_| {}).map(drop)] {
+        let refused = refused.expect_err("not its directory any more");
+        assert!(matches!(refused, Error::Poisoned { .. }), "{refused}");
+    }
+    let refused = store.close().expect_err("not its directory any more");
+    assert!(matches!(refused, Error::Poisoned { .. }), "{refused}");
+    assert_eq!(files(), before, "the other store was touched");
     assert!(found(&other.snapshot()).expect("readable").is_empty());
     other.write(LANE.batch(0)).expect("unharmed");
     other.close().expect("closed");

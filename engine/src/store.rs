@@ -1,5 +1,7 @@
 //! The handle: open, write, retrieve, forget, flush, compact, close.
 
+mod room;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,15 +12,15 @@ use chronolith_vfs::VfsLock;
 use chronolith_vfs::planted::{self, Bug};
 use chronolith_wal::Durability;
 
+use self::room::recover_in_reserve;
 use crate::backup::{BackupOptions, BackupProgress, BackupReport};
 use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::maintain::{Compacted, Publisher, Signal, Worker, compact_once, flush_oldest};
-use crate::manifest::names::RESERVE;
 use crate::manifest::{self, Manifest};
 use crate::options::{Maintenance, Options, Setup};
 use crate::query::{Request, Response};
-use crate::recover::{Opened, RecoveryReport, recover};
+use crate::recover::{Opened, RecoveryReport};
 use crate::reserve::{Reserve, is_full, name_full};
 use crate::settings::{LOCK_NAME, Shared, settings_of};
 use crate::snapshot::{Snapshot, StoredRecord};
@@ -28,8 +30,6 @@ use crate::write::{Batch, Committed, Pipeline, ReadyBatch};
 
 /// What the worker that flushes is called in errors and thread lists.
 const FLUSH: &str = "flush";
-/// How long a write waits for a flush that a full disk holds up: long enough for one more try.
-const FULL_WAIT: Duration = Duration::from_secs(1);
 
 /// A store that is open for writing. Cheap to clone; every clone is the same handle.
 ///
@@ -411,93 +411,6 @@ impl Store {
     fn core(&self) -> &Core {
         &self.inner.core
     }
-
-    /// Flushes everything; on a full disk in the reserve's space, and where that is not enough
-    /// what is left stays in the log.
-    fn flush_or_leave(&self) -> Result<(), Error> {
-        let core = self.core();
-        match core.flush_all() {
-            Err(error) if is_full(&error) => {}
-            flushed => return flushed,
-        }
-        let _given = core.reserve.give_up(&*core.shared.env.vfs);
-        match core.flush_all() {
-            Err(error) if is_full(&error) => Ok(()),
-            flushed => flushed,
-        }
-    }
-
-    fn seal(&self) -> Result<(), Error> {
-        let core = self.core();
-        match core.pipeline.log().seal().map_err(Error::from) {
-            Err(error) if is_full(&error) => {}
-            sealed => return sealed,
-        }
-        let _given = core.reserve.give_up(&*core.shared.env.vfs);
-        let sealed = core.pipeline.log().seal().map_err(Error::from);
-        sealed.map_err(name_full)
-    }
-
-    /// Waits, with a limit, until few enough memtables wait for their flush. A batch that only
-    /// forgets does not wait for a flush that a full disk holds up: it adds no row.
-    fn wait_for_room(&self, only_forgets: bool) -> Result<(), Error> {
-        let core = self.core();
-        let has_room = || core.current.version().sealed().len() <= self.inner.options.sealed_max;
-        if has_room() || (only_forgets && core.signal.is_full(FLUSH)) {
-            return Ok(());
-        }
-        core.writes_delayed.fetch_add(1, Ordering::Relaxed);
-        let come = match self.inner.worker {
-            Some(_) => self.wait_for_flush(has_room),
-            None => match self.flush_sealed() {
-                Err(error) if only_forgets && is_full(&error) => return Ok(()),
-                flushed => flushed.map(|()| has_room())?,
-            },
-        };
-        if come {
-            return core.pipeline.check();
-        }
-        let is_full = core.signal.is_full(FLUSH);
-        if only_forgets && is_full {
-            return Ok(());
-        }
-        core.writes_refused.fetch_add(1, Ordering::Relaxed);
-        let why = core
-            .signal
-            .last_error()
-            .map(|error| format!(" (last try: {error})"))
-            .unwrap_or_default();
-        let what = format!("memtables wait for their flush{why}");
-        if is_full {
-            let source = std::io::ErrorKind::StorageFull.into();
-            return Err(Error::DiskFull { what, source });
-        }
-        Err(Error::Busy { what })
-    }
-
-    /// Waits for room, or a reason to wait no longer; false where the time is over or the disk
-    /// is full for longer than the flush needs to try again.
-    fn wait_for_flush(&self, has_room: impl Fn() -> bool) -> bool {
-        let core = self.core();
-        let come = || has_room() || core.pipeline.check().is_err();
-        let mut left = self.inner.options.busy_wait;
-        loop {
-            // The signal's lock is held while `come` is looked at: it cannot ask the signal.
-            let piece = left.min(FULL_WAIT);
-            if core.signal.wait_until(piece, come) {
-                return true;
-            }
-            left -= piece;
-            if left.is_zero() || core.signal.is_full(FLUSH) {
-                return false;
-            }
-        }
-    }
-
-    fn flush_sealed(&self) -> Result<(), Error> {
-        while self.core().flush_oldest().map_err(name_full)? {}
-        Ok(())
-    }
 }
 
 impl Core {
@@ -509,11 +422,6 @@ impl Core {
         Err(Error::Poisoned {
             cause: "the lock file is no longer ours (the directory was replaced, or a fork)".into(),
         })
-    }
-
-    /// Makes sure that the space of the reserve is not used for anything else.
-    fn hold_reserve(&self) -> Result<(), Error> {
-        self.reserve.hold(&*self.shared.env.vfs)
     }
 
     pub(crate) fn flush_oldest(&self) -> Result<bool, Error> {
@@ -651,21 +559,6 @@ fn take_lock(options: &Options, dir: &Path) -> Result<Box<dyn VfsLock>, Error> {
             },
             _ => Error::io("lock", path, error),
         })
-}
-
-/// Recovers; where the disk is too full to begin a log file, in the reserve's space.
-fn recover_in_reserve(options: &Options, dir: &Path) -> Result<Opened, Error> {
-    match recover(options, dir) {
-        Err(error) if is_full(&error) => {
-            let given = options.env.vfs.remove_file(&dir.join(RESERVE));
-            match given {
-                // Nothing was published: recovery begins again from the same state.
-                Ok(()) => recover(options, dir).map_err(name_full),
-                Err(_) => Err(name_full(error)),
-            }
-        }
-        recovered => recovered,
-    }
 }
 
 /// Creates the store unless there is one.

@@ -119,7 +119,7 @@ impl Script {
     pub fn durability(self, number: u64) -> Durability {
         let is_synced = match self {
             Self::Lazy => number % 10 == 9,
-            _ => number % 3 != 0,
+            _ => !number.is_multiple_of(3),
         };
         match is_synced {
             true => Durability::Synced,

@@ -12,7 +12,7 @@ use chronolith::{
     Batch, Durability, Error, ErrorKind, Maintenance, Options, ReadMode, ReadOnlyStore, Record,
     Request, Scope, ScopeSelector, Setup, Store,
 };
-use chronolith_tests::data::next_random;
+use chronolith_tests::data::{knob, next_random};
 use chronolith_tests::kills::{Lane, Said, Script, child_options, found};
 use chronolith_vfs::Env;
 
@@ -206,7 +206,7 @@ fn segments(dir: &Path, count: u64) -> Result<(), Error> {
 /// Options of the heavy ingest: what the budgets are stated for, smaller.
 fn ingest_options() -> Options {
     Options {
-        memtable_bytes_max: 4 << 20,
+        memtable_bytes_max: knob("CHRONOLITH_MEMTABLE_MIB", 4) << 20,
         log_file_bytes_max: 8 << 20,
         ..Options::create(Setup::default())
     }

@@ -82,7 +82,7 @@ fn run_writer(dir: &Path, end: Duration) -> Written {
             let said = child.listen().expect("a writer that lives");
             written.note(&said);
         }
-        let is_closed = next_random(&mut random) % 4 == 0;
+        let is_closed = next_random(&mut random).is_multiple_of(4);
         let said = match is_closed {
             true => child.close(),
             false => child.kill(),

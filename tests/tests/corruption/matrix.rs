@@ -8,7 +8,7 @@ use chronolith::{Error, ReadMode, ReadOnlyStore, RecoveryReport, Store};
 use chronolith_tests::data::{deep, knob};
 use chronolith_vfs::CrashImage;
 
-use super::answers::{Answers, all};
+use super::answers::all;
 use super::damage::{Damage, of_file};
 use super::fixture::{DIR, Fixture, build, contents, env_over, kind, options};
 

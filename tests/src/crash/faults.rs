@@ -283,7 +283,7 @@ impl<'a> Trial<'a> {
     /// The seal of a dropped handle fails without a word, and may take `Buffered` commits along.
     fn look_after_reopen(&self, store: &Option<Store>, step: &Step) -> Result<(), String> {
         match store {
-            Some(store) if matches!(step, Step::Drop | Step::Shrink) => {
+            Some(store) if matches!(step, Step::Drop | Step::Shrink | Step::Repair) => {
                 let mut oracle = self.oracle.lock();
                 oracle.settle_on(&store.snapshot(), self.kill_end)
             }

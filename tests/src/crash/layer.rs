@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chronolith_vfs::{DirEntry, FileBytes, Stat, Vfs, VfsFile, VfsLock};
+use chronolith_vfs::{DirEntry, FileBytes, FileKind, Stat, Vfs, VfsFile, VfsLock};
 
 type Hook = Box<dyn FnOnce() + Send>;
 
@@ -103,6 +103,9 @@ impl Vfs for Layer {
     }
     fn stat(&self, path: &Path) -> io::Result<Stat> {
         self.inner.stat(path)
+    }
+    fn kind(&self, path: &Path) -> io::Result<FileKind> {
+        self.inner.kind(path)
     }
     fn seal(&self, path: &Path) -> io::Result<()> {
         self.inner.seal(path)

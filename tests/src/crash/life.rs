@@ -1,6 +1,12 @@
 //! One life of a store: open, run a script, be stopped.
 
-use chronolith::{Durability, Error, ErrorKind, Maintenance, Options, ReadOnlyStore, Setup, Store};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chronolith::{
+    BackupOptions, Durability, Error, ErrorKind, Maintenance, Options, ReadOnlyStore,
+    RepairOptions, Setup, Store, repair, restore,
+};
 use chronolith_vfs::{Env, Vfs};
 
 use super::layer::Layer;
@@ -10,6 +16,9 @@ use crate::generate::{Op, batch_of, setup};
 
 /// Where the store lies.
 pub const DIR: &str = "/store";
+
+/// Where its backup lies.
+const BACKUP: &str = "/backup";
 
 /// Every script's store: f32, cosine.
 pub fn the_setup() -> Setup {
@@ -24,6 +33,7 @@ pub struct Bed {
     layer: Layer,
     /// True where no operation fails, so that every step must do what it is there for.
     strict: bool,
+    places: Arc<AtomicU64>,
 }
 
 impl Bed {
@@ -46,6 +56,7 @@ impl Bed {
             options,
             layer,
             strict: false,
+            places: Arc::default(),
         }
     }
 
@@ -136,6 +147,22 @@ impl Bed {
                 small.options.memtable_bytes_max = 2 << 10;
                 *store = Some(small.open(oracle)?);
             }
+            Step::Backup => {
+                let upto = oracle.lock().acked();
+                open.backup(BACKUP, &BackupOptions::default(), &mut |_| {})?;
+                oracle.lock().backed_up = Some(upto);
+            }
+            Step::Restore => {
+                let floor = oracle.lock().backed_up.unwrap_or(0);
+                self.restore(oracle, floor)?
+                    .unwrap_or_else(|why| panic!("restored: {why}"));
+            }
+            Step::Repair => {
+                *store = None;
+                drop(open);
+                self.repair(oracle)?;
+                *store = Some(self.open(oracle)?);
+            }
             Step::Reader => {
                 let reader = ReadOnlyStore::open(DIR, self.options.clone())?;
                 let oracle = oracle.lock();
@@ -143,6 +170,50 @@ impl Bed {
                 found.unwrap_or_else(|why| panic!("beside the writer: {why}"));
             }
         }
+        Ok(())
+    }
+
+    /// The bed with other names for what it restores: some may be on the disk already.
+    #[must_use]
+    pub fn far_places(self) -> Self {
+        self.places.store(1000, Ordering::Relaxed);
+        self
+    }
+
+    /// A name that no restore or repair of this bed has taken.
+    fn new_place(&self, what: &str) -> String {
+        let n = self.places.fetch_add(1, Ordering::Relaxed);
+        format!("/{what}-{n}")
+    }
+
+    /// Makes a store of the last backup; the inner error is what is wrong with it.
+    ///
+    /// # Errors
+    /// Those of the restore.
+    pub fn restore(&self, oracle: &Shared, floor: usize) -> Result<Result<(), String>, Error> {
+        let place = self.new_place("restored");
+        let env = &self.options.env;
+        restore(env, BACKUP.as_ref(), place.as_ref(), &mut |_| {})?;
+        let store = Store::open(&place, self.options.clone())?;
+        Ok(oracle.lock().find(&store.snapshot(), floor).map(|_| ()))
+    }
+
+    fn repair(&self, oracle: &Shared) -> Result<(), Error> {
+        let place = self.new_place("repaired");
+        let options = RepairOptions {
+            env: self.options.env.clone(),
+            ..RepairOptions::default()
+        };
+        let report = repair(DIR, &place, &options, &mut |_| {})?;
+        let store = Store::open(&place, self.options.clone())?;
+        if !report.is_complete() || report.log_unproven_after.is_some() {
+            // What cannot be read is missing and said to be: that needs a fault.
+            assert!(!self.strict, "repaired: {report:?}");
+            return Ok(());
+        }
+        let oracle = oracle.lock();
+        let found = oracle.find(&store.snapshot(), oracle.acked());
+        found.unwrap_or_else(|why| panic!("repaired: {why}"));
         Ok(())
     }
 

@@ -18,6 +18,8 @@ pub struct Oracle {
     durable: usize,
     /// True once an open for writing was acknowledged.
     pub created: bool,
+    /// The state that the last acknowledged backup holds at least.
+    pub backed_up: Option<usize>,
     seq: u64,
 }
 
@@ -58,6 +60,7 @@ impl Oracle {
             acked: 0,
             durable: 0,
             created: false,
+            backed_up: None,
             seq: 0,
         }
     }
@@ -107,6 +110,8 @@ impl Oracle {
     pub fn settle_on(&mut self, snapshot: &Snapshot, end: End) -> Result<(), String> {
         let n = self.find(snapshot, self.floor(end))?;
         self.states.truncate(n + 1);
+        // It may hold more than what is left of the store it was made from.
+        self.backed_up = self.backed_up.filter(|state| *state <= n);
         self.acked = n;
         self.durable = n;
         self.created = true;

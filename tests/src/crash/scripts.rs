@@ -31,6 +31,12 @@ pub enum Step {
     Drop,
     /// Drop, and reopen with a memtable that is too small for what is in the log.
     Shrink,
+    /// A backup beside the writer, the first or a later one.
+    Backup,
+    /// The last backup becomes a store of its own, which is looked at.
+    Restore,
+    /// Drop, make a new store from what can be proved of this one, look at it, and reopen.
+    Repair,
     /// A reader opens beside the writer.
     Reader,
 }
@@ -52,8 +58,8 @@ pub struct Script {
 
 use Durability::{Buffered, Synced};
 use Step::{
-    Close, Compact, CompactWith, CompactWithFlush, Drop, Flush, FlushWith, Maintain, Reader,
-    Refused, Shrink, Sync, Write,
+    Backup, Close, Compact, CompactWith, CompactWithFlush, Drop, Flush, FlushWith, Maintain,
+    Reader, Refused, Repair, Restore, Shrink, Sync, Write,
 };
 
 /// A record whose text occurs once in all scripts.
@@ -302,6 +308,31 @@ pub fn all() -> Vec<Script> {
                 Write(vec![insert("a", "i0", 5)], Synced),
                 Flush,
                 Refused(vec![insert("a", "i0", 6)]),
+            ],
+        ),
+        script(
+            "backup",
+            vec![
+                r(0, Synced),
+                Flush,
+                r(1, Synced),
+                Backup,
+                Write(vec![forget("a", "r0"), put("a/b", "r4", 4)], Synced),
+                Backup,
+                r(2, Synced),
+                Restore,
+                Flush,
+                Backup,
+            ],
+        ),
+        script(
+            "repair",
+            vec![
+                Write(wide(0), Synced),
+                Flush,
+                Write(vec![forget("a", "w0"), put("b", "z", 8)], Synced),
+                Repair,
+                r(1, Synced),
             ],
         ),
         script(

@@ -117,6 +117,18 @@ fn check_reader(bed: &Bed, disk: &SimVfs, oracle: &Shared, floor: usize) -> Resu
     }
 }
 
+/// A backup that was acknowledged stays whole, whatever became of the store and of a later one.
+fn check_backup(env: &Env, disk: &SimVfs, script: &Script, oracle: &Shared) -> Result<(), String> {
+    let Some(floor) = oracle.lock().backed_up else {
+        return Ok(());
+    };
+    // Names that the script itself did not take.
+    let bed = Bed::new(env, disk.crash(CrashImage::ProcessKill), script).far_places();
+    let restored = bed.restore(oracle, floor);
+    let restored = restored.map_err(|error| format!("the backup: {error}"))?;
+    restored.map_err(|why| format!("the backup: {why}"))
+}
+
 /// Reopens, checks, writes on, loses power, reopens and checks again.
 fn check_image(
     env: &Env,
@@ -125,6 +137,7 @@ fn check_image(
     oracle: &Shared,
     (end, reader_floor): (End, usize),
 ) -> Result<(), String> {
+    check_backup(env, disk, script, oracle)?;
     let bed = Bed::new(env, disk.clone(), script);
     check_reader(&bed, disk, oracle, reader_floor)?;
     let store = bed.recover(oracle, end)?;

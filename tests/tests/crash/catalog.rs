@@ -23,7 +23,12 @@ fn put(store: &Store, from: u32) {
     let mut batch = Batch::new();
     for n in from..from + ROWS {
         let time_us = 1_700_000_000_000_000 + i64::from(n);
-        batch.upsert(Record::new(scope(), format!("r{n}"), time_us, format!("note {n}")));
+        batch.upsert(Record::new(
+            scope(),
+            format!("r{n}"),
+            time_us,
+            format!("note {n}"),
+        ));
     }
     store.write(batch).expect("written");
 }

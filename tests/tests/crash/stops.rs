@@ -1,44 +1,46 @@
 //! A crash at every operation of every script, and at operations of the recoveries after it.
 
-use std::time::Instant;
-
 use chronolith_tests::crash::scripts::all;
 use chronolith_tests::crash::stops::{
     Counts, Depth, check_kill_then_cut, check_stop, check_stops_inside, operations, pointer_syncs,
 };
-use chronolith_tests::data::deep;
+use chronolith_tests::data::{deep, knob};
+use chronolith_vfs::RealClock;
+
+use crate::minutes;
 
 /// Crash points of a script in the fast tier.
-const POINTS: u64 = 32;
+const POINTS: u64 = 40;
 
-/// Up to `count` of `total` operations, evenly; all of them in the deep tier.
-pub(crate) fn points(total: u64, count: u64) -> impl Iterator<Item = u64> {
-    let stride = if deep() { 1 } else { (total / count).max(1) };
-    (0..total).step_by(usize::try_from(stride).unwrap_or(usize::MAX))
+/// Up to about `count` of `total` operations, evenly; another `CHRONOLITH_SEED`, other ones.
+fn points(total: u64, count: u64) -> impl Iterator<Item = u64> {
+    let stride = (total / count).max(1);
+    let from = knob("CHRONOLITH_SEED", 0) % stride;
+    (from..total).step_by(usize::try_from(stride).unwrap_or(usize::MAX))
 }
 
-fn say(what: &str, counts: Counts, start: Instant) {
+fn say(what: &str, counts: Counts, clock: &RealClock) {
     let Counts { images, recoveries } = counts;
-    let minutes = start.elapsed().as_secs_f64() / 60.0;
+    let minutes = minutes(clock);
     println!("{what}: {images} images, {recoveries} recoveries, {minutes:.2} minutes");
 }
 
 #[test]
 fn a_crash_at_any_operation_keeps_a_prefix_with_all_that_was_acknowledged() {
-    let (start, mut counts) = (Instant::now(), Counts::default());
+    let (clock, mut counts) = (RealClock::default(), Counts::default());
     for script in all() {
         let total = operations(&script).unwrap_or_else(|why| panic!("{why}"));
-        for at in points(total, POINTS) {
+        for at in points(total, if deep() { total } else { POINTS }) {
             counts += check_stop(&script, at).unwrap_or_else(|why| panic!("{why}"));
         }
     }
-    say("crashes", counts, start);
+    say("crashes", counts, &clock);
     assert!(counts.images > 4000, "{counts:?}");
 }
 
 /// Recoveries of `points` stops of every script, each stopped again and again.
 fn inside(what: &str, points_max: u64, depth: Depth, images_min: u64) {
-    let (start, mut counts) = (Instant::now(), Counts::default());
+    let (clock, mut counts) = (RealClock::default(), Counts::default());
     for (number, script) in (0..).zip(all()) {
         let total = operations(&script).unwrap_or_else(|why| panic!("{why}"));
         // Not the same place of every script, and the last operation of none is left out for ever.
@@ -48,34 +50,39 @@ fn inside(what: &str, points_max: u64, depth: Depth, images_min: u64) {
             counts += checked.unwrap_or_else(|why| panic!("{why}"));
         }
     }
-    say(what, counts, start);
+    say(what, counts, &clock);
     assert!(counts.images > images_min, "{counts:?}");
 }
 
 #[test]
 fn a_crash_inside_recovery_repeats_to_the_same() {
-    let stride = if deep() { 1 } else { 5 };
+    let (points, stride) = if deep() { (30, 2) } else { (4, 5) };
     let depth = Depth {
         recoveries: 1,
         stride,
     };
-    inside("crashes inside a recovery", 4, depth, 1500);
+    inside("crashes inside a recovery", points, depth, 1500);
 }
 
 #[test]
 fn a_crash_inside_the_recovery_of_a_recovery_repeats_to_the_same() {
-    let stride = if deep() { 6 } else { 11 };
+    let (points, stride) = if deep() { (4, 7) } else { (1, 11) };
     let depth = Depth {
         recoveries: 2,
         stride,
     };
-    inside("crashes inside the recovery of a recovery", 1, depth, 400);
+    inside(
+        "crashes inside the recovery of a recovery",
+        points,
+        depth,
+        400,
+    );
 }
 
 /// Visible is not durable: a recovery must not build on a `CURRENT` that only the cache has.
 #[test]
 fn a_power_cut_after_a_kill_finds_what_either_left() {
-    let (start, mut counts) = (Instant::now(), Counts::default());
+    let (clock, mut counts) = (RealClock::default(), Counts::default());
     let (each, seeds) = if deep() { (usize::MAX, 8) } else { (1, 3) };
     for (number, script) in all().into_iter().enumerate() {
         let syncs = pointer_syncs(&script).unwrap_or_else(|why| panic!("{why}"));
@@ -85,6 +92,10 @@ fn a_power_cut_after_a_kill_finds_what_either_left() {
             counts += checked.unwrap_or_else(|why| panic!("{why}"));
         }
     }
-    say("power cuts inside the recovery after a kill", counts, start);
+    say(
+        "power cuts inside the recovery after a kill",
+        counts,
+        &clock,
+    );
     assert!(counts.images > 400, "{counts:?}");
 }

@@ -66,12 +66,14 @@ fn unpack(mut bytes: &[u8]) -> SimVfs {
         let dirs: Vec<_> = path.ancestors().skip(1).collect();
         for dir in dirs.into_iter().rev().filter(|dir| dir.parent().is_some()) {
             let _ = disk.create_dir(dir);
-            disk.sync_dir(dir.parent().expect("filtered")).expect("synced");
+            disk.sync_dir(dir.parent().expect("filtered"))
+                .expect("synced");
         }
         let file = disk.create_new(path).expect("created");
         file.write_all_at(content, 0).expect("written");
         file.sync_all().expect("synced");
-        disk.sync_dir(path.parent().expect("a directory")).expect("synced");
+        disk.sync_dir(path.parent().expect("a directory"))
+            .expect("synced");
     }
     disk
 }
@@ -84,7 +86,10 @@ fn a_committed_store_of_format_0_opens_wherever_the_open_is_stopped() {
         println!("{} was written", fixture().display());
     }
     let bytes = std::fs::read(fixture()).unwrap_or_else(|error| {
-        panic!("{}: {error}; CHRONOLITH_WRITE_FIXTURE=1 writes it", fixture().display())
+        panic!(
+            "{}: {error}; CHRONOLITH_WRITE_FIXTURE=1 writes it",
+            fixture().display()
+        )
     });
     let (script, mut counts) = (script(), Counts::default());
     for image in CrashImage::all() {
@@ -92,6 +97,9 @@ fn a_committed_store_of_format_0_opens_wherever_the_open_is_stopped() {
         let checked = check_left(&script, &env, &disk, &oracle, image);
         counts += checked.unwrap_or_else(|why| panic!("format 0: {why}"));
     }
-    println!("upgrade: {} images, {} recoveries", counts.images, counts.recoveries);
+    println!(
+        "upgrade: {} images, {} recoveries",
+        counts.images, counts.recoveries
+    );
     assert!(counts.images > 50, "{counts:?}");
 }

@@ -137,7 +137,8 @@ pub(crate) fn bits_of_a_segment(mode: ReadMode) -> Check {
         4,
         move |n| {
             judge(mode, |bytes| {
-                let places = (n as usize * 997 + 700..bytes.len()).step_by(7919);
+                let from = usize::try_from(n).expect("few") * 997 + 700;
+                let places = (from..bytes.len()).step_by(7919);
                 let flipped = |at: usize| {
                     let mut changed = bytes.to_vec();
                     changed[at] ^= 0x10;

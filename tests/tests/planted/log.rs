@@ -87,10 +87,11 @@ pub(crate) fn failed_sync_is_sticky() -> Check {
         disk.create_dir(Path::new(DIR)).expect("created");
         let log = Log::create(&env, DIR.as_ref(), &options(), 1).expect("created");
         let seqs = log.append(b"lost", 1).expect("appended");
-        disk.fail_sync(
-            0,
-            [FailedSync::CacheKeepsNew, FailedSync::CacheReverts][n as usize],
-        );
+        let mode = match n {
+            0 => FailedSync::CacheKeepsNew,
+            _ => FailedSync::CacheReverts,
+        };
+        disk.fail_sync(0, mode);
         if log.sync_upto(seqs.last_seq).is_ok() {
             return Err("a failed sync was acknowledged".into());
         }

@@ -3,9 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chronolith_vfs::planted::{Bug, switch};
+use chronolith_vfs::{Clock as _, RealClock};
 
 use crate::checks::Check;
 use crate::plan::check_for;
@@ -16,6 +17,10 @@ const BUG: &str = "CHRONOLITH_PLANTED_BUG";
 const ANSWER: &str = "PLANTED ";
 /// A child that takes longer hangs.
 const CHILD_WAIT: Duration = Duration::from_secs(150);
+
+fn since(clock: &RealClock) -> Duration {
+    Duration::from_nanos(clock.monotonic_ns())
+}
 
 fn name(bug: Bug) -> String {
     format!("{bug:?}")
@@ -77,7 +82,7 @@ struct Caught {
 
 /// Starts a child for `bug`, and waits for its answer.
 fn in_child(bug: Bug) -> Result<Caught, String> {
-    let start = Instant::now();
+    let clock = RealClock::default();
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(program)
         .args(["--exact", "runner::one_bug", "--ignored", "--nocapture"])
@@ -92,12 +97,12 @@ fn in_child(bug: Bug) -> Result<Caught, String> {
         .map_err(|error| error.to_string())?
         .is_none()
     {
-        if start.elapsed() > CHILD_WAIT {
+        if since(&clock) > CHILD_WAIT {
             let _ = child.kill();
             let _ = child.wait();
             return Err(format!("no answer after {CHILD_WAIT:?}"));
         }
-        std::thread::sleep(Duration::from_millis(20));
+        clock.sleep(Duration::from_millis(20));
     }
     let output = child
         .wait_with_output()
@@ -114,7 +119,7 @@ fn in_child(bug: Bug) -> Result<Caught, String> {
         check: check.to_owned(),
         trials: trials.parse().map_err(|_| format!("bad answer {out}"))?,
         said: said.to_owned(),
-        seconds: start.elapsed().as_secs_f64(),
+        seconds: since(&clock).as_secs_f64(),
     })
 }
 
@@ -142,7 +147,7 @@ fn every_bug() -> Vec<(Bug, Result<Caught, String>)> {
 
 #[test]
 fn every_planted_bug_is_caught() {
-    let start = Instant::now();
+    let clock = RealClock::default();
     let results = every_bug();
     let mut missed = Vec::new();
     for (bug, result) in &results {
@@ -159,7 +164,7 @@ fn every_planted_bug_is_caught() {
         }
     }
     let caught = results.len() - missed.len();
-    let minutes = start.elapsed().as_secs_f64() / 60.0;
+    let minutes = since(&clock).as_secs_f64() / 60.0;
     println!(
         "{caught} of {} planted bugs caught, {minutes:.2} minutes",
         results.len()

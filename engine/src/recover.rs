@@ -7,7 +7,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use chronolith_segments::{Death, DeathKind, DeathLog, DeleteSet, Scope, SegmentError, SegmentRef};
+use chronolith_segments::{
+    Death, DeathKind, DeathLog, DeleteSet, Scope, SegmentError, SegmentRef, segment_file_name,
+};
 use chronolith_vfs::planted::{self, Bug};
 use chronolith_wal::{Log, LogOptions, Recovered};
 
@@ -212,7 +214,7 @@ pub(crate) fn open_version_partly(shared: &Shared, manifest: &Manifest) -> Resul
             }
             opened => opened?,
         };
-        let deaths = DeathLog::new(&delete_set(shared, entry)?);
+        let deaths = DeathLog::new(&delete_set(shared, entry, manifest.flushed_seq)?);
         segments.push(Arc::new(LiveSegment {
             segment: Arc::new(segment),
             entry: entry.clone(),
@@ -229,7 +231,13 @@ pub(crate) fn open_version_partly(shared: &Shared, manifest: &Manifest) -> Resul
     })
 }
 
-fn delete_set(shared: &Shared, entry: &manifest::SegmentEntry) -> Result<DeleteSet, Error> {
+/// The settled deaths of a segment. All of them are at or below `flushed_seq`: later ones are
+/// found again from the log.
+fn delete_set(
+    shared: &Shared,
+    entry: &manifest::SegmentEntry,
+    flushed_seq: u64,
+) -> Result<DeleteSet, Error> {
     let Some(side) = &entry.deletes else {
         return Ok(DeleteSet::default());
     };
@@ -242,6 +250,13 @@ fn delete_set(shared: &Shared, entry: &manifest::SegmentEntry) -> Result<DeleteS
         entry.rows,
     )?;
     let death = |row: manifest::deletes::DeadRow| {
+        if row.seq > flushed_seq {
+            return Err(Error::Internal(format!(
+                "the delete set of {} holds a death at seq {}, above the flushed seq {flushed_seq}",
+                segment_file_name(entry.file_number),
+                row.seq
+            )));
+        }
         let kind = DeathKind::from_byte(row.kind).ok_or_else(|| {
             Error::Internal(format!("a delete set holds the unknown kind {}", row.kind))
         })?;

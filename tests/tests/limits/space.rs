@@ -146,7 +146,7 @@ fn ballast(mount: &Mount, kind: Kind) {
                 std::fs::write(dir.join(at.to_string()), b"").expect("written");
             }
         }
-        _ => std::fs::write(dir.join("file"), vec![1; 12 << 20]).expect("written"),
+        _ => std::fs::write(dir.join("file"), vec![1; 16 << 20]).expect("written"),
     }
 }
 

@@ -65,3 +65,22 @@ pub(crate) fn check_for(bug: Bug) -> Check {
         Bug::LockNotTaken => doors::second_opener(),
     }
 }
+
+/// The checks that no other suite has.
+pub(crate) fn own_checks() -> Vec<Check> {
+    vec![
+        log::bits_of_a_frame(),
+        log::frame_of_another_course(),
+        log::failed_sync_is_sticky(),
+        damage::bits_of_a_segment(ReadMode::Mapped),
+        damage::bits_of_a_segment(ReadMode::Positioned),
+        damage::both_copies(),
+        damage::files_of_another_course("/manifest/", "/segments/"),
+        damage::files_of_another_course("/manifest/", "/wal/"),
+        damage::files_of_another_course(".seg", ".seg"),
+        damage::files_of_another_course(".del", ".del"),
+        doors::second_opener(),
+        doors::reader_is_monotonic(),
+        doors::long_ties(),
+    ]
+}

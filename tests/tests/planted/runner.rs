@@ -9,7 +9,7 @@ use chronolith_vfs::planted::{Bug, switch};
 use chronolith_vfs::{Clock as _, RealClock};
 
 use crate::checks::Check;
-use crate::plan::check_for;
+use crate::plan::{check_for, own_checks};
 
 /// Names the bug of a child.
 const BUG: &str = "CHRONOLITH_PLANTED_BUG";
@@ -143,6 +143,19 @@ fn every_bug() -> Vec<(Bug, Result<Caught, String>)> {
     let mut done = done.into_inner().expect("no panic inside");
     done.sort_by_key(|(bug, _)| *bug);
     done
+}
+
+/// The checks that live here alone are checks all the same, with every bug off.
+#[test]
+fn the_checks_of_this_suite_pass_with_every_bug_off() {
+    let mut trials = 0;
+    for check in own_checks() {
+        for n in 0..check.trials {
+            (check.run)(n).unwrap_or_else(|why| panic!("{}, trial {n}: {why}", check.name));
+        }
+        trials += check.trials;
+    }
+    println!("{trials} trials");
 }
 
 #[test]

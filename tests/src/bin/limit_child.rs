@@ -239,8 +239,8 @@ fn ingest(dir: &Path, batches: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes, forgets, reads and reopens for so many seconds; says `sample MEMORY_KB FILES BYTES`
-/// before each reopen, at rest.
+/// Writes, forgets, reads and reopens for so many seconds; says `sample MEMORY_KB FILES BYTES
+/// CATALOG_BYTES` before each reopen, at rest.
 fn soak(dir: &Path, seconds: u64) -> Result<(), Error> {
     let clock = Env::real().clock;
     let end_ns = clock.monotonic_ns() + seconds * 1_000_000_000;
@@ -262,12 +262,10 @@ fn soak(dir: &Path, seconds: u64) -> Result<(), Error> {
             }
         }
         store.wait_idle(Duration::from_secs(5));
-        say(&format!(
-            "sample {} {} {}",
-            own_memory_kb(),
-            descriptors(),
-            RealDir::bytes(dir)
-        ));
+        let catalog = RealDir::bytes(&dir.join("catalog"));
+        let bytes = RealDir::bytes(dir).saturating_sub(catalog);
+        let (memory_kb, files) = (own_memory_kb(), descriptors());
+        say(&format!("sample {memory_kb} {files} {bytes} {catalog}"));
         drop(reader);
         store.close()?;
     }

@@ -16,7 +16,7 @@ use crate::records::{PER_COMMIT, RECORDS, marker};
 use crate::report::{Cell, Finding, Section};
 use crate::runner::{Ended, Scratch, run};
 
-const TITLE: &str = "delete, clean up, scan the files";
+const TITLE: &str = "delete, clean up, scan the raw files";
 const MARKERS: &str = "markers";
 const STEPS: [(&str, Job); 4] = [
     ("seen before the delete", Job::Build),
@@ -63,6 +63,9 @@ pub fn run_all(bench: &mut Bench) -> io::Result<()> {
         let cell = skipped.map_or(Cell::Counts(counts), Cell::skipped);
         cells.insert(engine.name(), cell);
     }
+    bench.report.remarks.push(format!(
+        "{TITLE}: raw bytes only; what a compressed block holds is not seen"
+    ));
     bench.report.sections.push(Section {
         title: TITLE.to_owned(),
         rows: std::iter::once(MARKERS)

@@ -17,13 +17,13 @@ use crate::report::{Cell, Finding, Section};
 use crate::runner::{Ended, Run, Scratch, command_line, run, run_line};
 
 const TITLE: &str = "full disk";
-const PER_COMMIT: usize = 32;
-const BYTES_MIN: usize = 1000;
+const PER_COMMIT: usize = 16;
+const BYTES_MIN: usize = 4000;
 /// Commits after which a disk that is still not full never will be.
-const COMMITS_MAX: usize = 2000;
+const COMMITS_MAX: usize = 600;
 /// Filling takes longer than opening.
 const FILL_WALL: Duration = Duration::from_secs(180);
-const BALLAST_BYTES: usize = 4 << 20;
+const BALLAST_BYTES: usize = 3 << 20;
 
 const RUNS: &str = "runs";
 const FILLED: &str = "acknowledged before";
@@ -101,7 +101,7 @@ impl Seen {
 }
 
 fn one(bench: &mut Bench, engine: &dyn Engine) -> io::Result<Cell> {
-    let runs = (bench.trials / 200).clamp(2, 12);
+    let runs = (bench.trials / 200).clamp(2, 8);
     let name = format!("{TITLE}, {}", engine.name());
     let (base, seed) = (bench.base, bench.seed);
     let seen = each(&name, runs, |index| one_run(base, seed, engine, index));
@@ -138,7 +138,7 @@ fn one_run(
     let scratch = Scratch::new(base)?;
     let disk = scratch.path().join("disk");
     fs::create_dir(&disk)?;
-    let size = (20 << 20) + index * (1 << 20) + index * 4096 * 7;
+    let size = (12 << 20) + index * (1 << 20) + index * 4096 * 7;
     let _mounted = match Tmpfs::mount(&disk, size) {
         Ok(mounted) => mounted,
         Err(why) => return Ok(Err(why)),

@@ -100,6 +100,17 @@ impl Errno {
     ];
 }
 
+/// True where the system refuses for want of descriptors, memory or rights: that says nothing
+/// about the bytes, and whoever salvages what can be read must not take it for damage.
+#[must_use]
+pub fn is_refusal(error: &io::Error) -> bool {
+    use rustix::io::Errno as Os;
+    matches!(
+        Os::from_io_error(error),
+        Some(Os::MFILE | Os::NFILE | Os::NOMEM | Os::ACCESS | Os::PERM)
+    )
+}
+
 impl From<Errno> for io::Error {
     fn from(errno: Errno) -> Self {
         use rustix::io::Errno as Os;

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chronolith_vfs::{Env, VfsFile};
+use chronolith_vfs::{Env, VfsFile, is_refusal};
 
 use crate::error::{Flaw, WalError};
 use crate::files::{
@@ -118,7 +118,8 @@ pub fn peek_store_id(env: &Env, dir: &Path, number: FileNumber) -> Option<[u8; 1
 /// same.
 ///
 /// # Errors
-/// `UnknownFormat`: the log is of a newer release. `Io`: the directory cannot be listed.
+/// `UnknownFormat`: the log is of a newer release. `Io`: the directory cannot be listed, or the
+/// system opens no more files.
 pub fn salvage_log(
     env: &Env,
     dir: &Path,
@@ -376,6 +377,9 @@ impl FileSalvage {
         };
         let opened = match open_log(env, dir, number, store_id) {
             Err(error @ WalError::UnknownFormat { .. }) => return Err(error),
+            Err(WalError::Io { op, file, source }) if is_refusal(&source) => {
+                return Err(WalError::Io { op, file, source });
+            }
             Err(error @ (WalError::WrongStore { .. } | WalError::MissingFile { .. })) => {
                 salvage.hole(0, 0, error.to_string());
                 return Ok(salvage);

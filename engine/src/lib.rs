@@ -55,6 +55,7 @@ mod error;
 mod maintain;
 pub mod manifest;
 mod options;
+mod paths;
 mod query;
 mod reader;
 mod recover;

@@ -25,6 +25,8 @@ use crate::stats::Stats;
 const OPEN_WAIT: Duration = Duration::from_secs(5);
 /// How long a log that ends before what was acknowledged may be a writer in its recovery.
 const BEHIND_WAIT: Duration = Duration::from_millis(250);
+/// Looks at a status that says less than the log proves: its writer tells a moment after a sync.
+const STATUS_LOOKS: u32 = 6;
 /// First pause between two tries; doubles.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -71,7 +73,7 @@ impl ReadOnlyStore {
     /// Moves on to the last acknowledged commit; true where that is a later one.
     ///
     /// # Errors
-    /// As [`ReadOnlyStore::open`]; the handle keeps what it had.
+    /// As [`ReadOnlyStore::open`]; the handle keeps what it had, or has moved on in part.
     pub fn refresh(&self) -> Result<bool, Error> {
         let mut state = self.lock();
         let before = state.replay.current.visible_seq();
@@ -215,19 +217,42 @@ impl State {
                     status.acked_upto
                 ),
             }),
-            Some(status) if log.proven_ahead()? > status.acked_upto => Err(Error::Behind {
-                file: self.shared.wal_dir().join(STATUS_NAME),
-                found: format!(
-                    "an old copy: it ends at seq {}, and the log proves later commits",
-                    status.acked_upto
-                ),
-            }),
+            Some(status) => {
+                let proven = log.proven_ahead()?;
+                self.check_status(options, status.acked_upto, proven)
+            }
             None if self.has_more(options)? => Err(Error::Behind {
                 file: self.shared.wal_dir().join(STATUS_NAME),
                 found: "missing or damaged, and the log holds commits that no segment has".into(),
             }),
             _ => Ok(true),
         }
+    }
+
+    /// Refuses a status that is an old copy: it ends at `acked_upto`, and frames behind that
+    /// call `proven` durable. Beside a writer that goes on a later look says as much.
+    fn check_status(&self, options: &Options, acked_upto: u64, proven: u64) -> Result<bool, Error> {
+        let wal = self.shared.wal_dir();
+        let mut told = acked_upto;
+        let mut pause = PAUSE;
+        for look in 0..STATUS_LOOKS {
+            if told >= proven {
+                return Ok(true);
+            }
+            if look > 0 {
+                options.env.clock.sleep(pause);
+                pause *= 2;
+            }
+            let now = read_status(&options.env, &wal, &self.shared.store_id)?;
+            told = now.map_or(told, |status| status.acked_upto);
+        }
+        if told >= proven {
+            return Ok(true);
+        }
+        Err(Error::Behind {
+            file: wal.join(STATUS_NAME),
+            found: format!("an old copy: it ends at seq {told}, and the log proves later commits"),
+        })
     }
 
     /// Whether the log has a whole frame above the segments.
@@ -250,6 +275,8 @@ impl State {
 fn open_consistent(options: &Options, dir: &Path) -> Result<State, Error> {
     let clock = &*options.env.clock;
     let start_ns = clock.monotonic_ns();
+    // Counted from the first such end: one look at a long log may take longer than the wait.
+    let mut behind_ns = None;
     let mut pause = PAUSE;
     loop {
         let before = manifest::read_current(&*options.env.vfs, dir)?;
@@ -265,18 +292,30 @@ fn open_consistent(options: &Options, dir: &Path) -> Result<State, Error> {
             }
             Err(error) => return Err(error),
         };
-        let waited = Duration::from_nanos(clock.monotonic_ns().saturating_sub(start_ns));
-        let wait_max = match missing {
-            Some(Error::Behind { .. }) => BEHIND_WAIT,
-            _ => OPEN_WAIT,
+        let now_ns = clock.monotonic_ns();
+        let (since_ns, wait_max) = match missing {
+            Some(Error::Behind { .. }) => (*behind_ns.get_or_insert(now_ns), BEHIND_WAIT),
+            _ => (start_ns, OPEN_WAIT),
         };
-        if waited > wait_max {
-            return Err(missing.unwrap_or_else(|| Error::Busy {
-                what: "the writer publishes faster than its files can be opened".into(),
-            }));
+        if Duration::from_nanos(now_ns.saturating_sub(since_ns)) > wait_max {
+            return Err(missing.map_or_else(busy, gone_for_good));
         }
         clock.sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(200));
+    }
+}
+
+fn busy() -> Error {
+    Error::Busy {
+        what: "the writer publishes faster than its files can be opened".into(),
+    }
+}
+
+/// A log file that is not there and that `CURRENT` still needs is damage.
+pub(crate) fn gone_for_good(error: Error) -> Error {
+    match error {
+        Error::Log(WalError::Removed { file }) => Error::Log(WalError::MissingFile { file }),
+        error => error,
     }
 }
 

@@ -1,7 +1,10 @@
 //! What does a failed, replayed or unusual step leave behind?
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use chronolith::{
-    Batch, Maintenance, Options, Record, Request, Scope, ScopeSelector, Setup, Store, TagEdge,
+    Batch, Maintenance, Options, ReadOnlyStore, Record, Request, Scope, ScopeSelector, Setup,
+    Store, TagEdge,
 };
 use chronolith_vfs::Env;
 
@@ -122,4 +125,40 @@ fn a_closed_handle_says_so_even_to_an_empty_batch() {
     store.close().expect("closes");
     let error = other.write(Batch::new()).expect_err("closed");
     assert!(matches!(error, chronolith::Error::Closed), "{error}");
+}
+
+/// A reader reads the status first and the log after it: what a writer commits meanwhile must
+/// not make the status look like an old copy.
+#[test]
+fn a_reader_beside_a_busy_writer_is_never_told_that_the_status_is_old() {
+    let root = tempfile::tempdir().expect("a directory");
+    let dir = root.path().join("store");
+    let store = Store::open(&dir, options(&Env::real())).expect("opens");
+    let batch = |number: u64, records: u64| {
+        let mut batch = Batch::new();
+        for at in 0..records {
+            let id = format!("{number}-{at}");
+            batch.upsert(Record::new(scope(), id, 1, "the port of the staging proxy"));
+        }
+        batch
+    };
+    // A log that takes a while to replay.
+    for number in 0..20 {
+        store.write(batch(number, 200)).expect("writes");
+    }
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            for number in 100.. {
+                store.write(batch(number, 1)).expect("writes");
+                if is_done.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let opened = (0..10).map(|_| ReadOnlyStore::open(&dir, Options::default()));
+        let opened: Result<Vec<_>, _> = opened.collect();
+        is_done.store(true, Ordering::Relaxed);
+        opened.expect("opens beside a writer");
+    });
 }

@@ -30,6 +30,8 @@ use super::source::{DataFile, Source, copy_names, is_gone, open};
 use super::transfer::{BackupProgress, BackupStage, Ticker, check_digest, copy, digest_of, write};
 use crate::error::Error;
 use crate::manifest;
+use crate::paths::is_inside;
+use crate::reader::gone_for_good;
 
 /// Times that a backup begins anew because the writer published meanwhile. Each time brings
 /// only what is new since.
@@ -91,8 +93,8 @@ pub struct BackupReport {
 ///
 /// # Errors
 /// [`BackupError`] where `dest` cannot be used; damage in the store, by file and offset, and
-/// `Behind` as for a reader; the system's errors. `Busy` where the writer publishes faster than its files can be taken. The
-/// store is never touched.
+/// `Behind` as for a reader; the system's errors. `Busy` where the writer publishes faster than
+/// its files can be taken. The store is never touched.
 pub fn backup(
     env: &Env,
     store: &Path,
@@ -100,7 +102,7 @@ pub fn backup(
     options: &BackupOptions,
     progress: &mut dyn FnMut(&BackupProgress),
 ) -> Result<BackupReport, Error> {
-    if dest.starts_with(store) {
+    if is_inside(dest, store) {
         let reason = "a backup inside its store would be lost with it";
         return Err(BackupError::bad_destination(dest, reason).into());
     }
@@ -428,6 +430,6 @@ fn missing(error: Error) -> Error {
             let message = "is missing, though the manifest names it";
             BackupError::damaged(file.display().to_string(), "file", 0, message).into()
         }
-        error => error,
+        error => gone_for_good(error),
     }
 }

@@ -10,6 +10,7 @@ use super::error::BackupError;
 use super::index::{INDEX, INDEX_BYTES_MAX, INDEX_TEMP, Index, parse_point, point_name};
 use crate::error::Error;
 use crate::manifest::names::{DataName, LOCK, MANIFEST_DIR, SEGMENTS_DIR, WAL_DIR};
+use crate::paths::parent_of;
 
 /// A backup's directory that is ours to write.
 pub(super) struct Place<'a> {
@@ -194,12 +195,4 @@ pub(super) fn make_dir(vfs: &dyn Vfs, path: &Path) -> Result<(), Error> {
 pub(super) fn sync_dir(vfs: &dyn Vfs, path: &Path) -> Result<(), Error> {
     vfs.sync_dir(path)
         .map_err(|error| Error::io("sync", path, error))
-}
-
-/// The directory that holds `path`.
-pub(super) fn parent_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }

@@ -13,11 +13,12 @@ use chronolith_vfs::{Env, FileKind, Vfs, VfsLock};
 use super::check::{Image, check_point};
 use super::error::BackupError;
 use super::index::{Index, Item, point_name};
-use super::place::{check_kind, make_dir, parent_of, read_index, sync_dir};
+use super::place::{check_kind, make_dir, read_index, sync_dir};
 use super::transfer::{BackupProgress, BackupStage, Ticker, check_digest, check_length, copy};
 use crate::error::Error;
 use crate::manifest::names::{CURRENT, LOCK, MANIFEST_DIR, SEGMENTS_DIR, WAL_DIR};
 use crate::options::Options;
+use crate::paths::{is_inside, parent_of};
 use crate::verify::verify;
 
 /// Ends the name of the directory in which a store is restored.
@@ -57,7 +58,7 @@ pub fn restore(
 ) -> Result<RestoreReport, Error> {
     let vfs = &*env.vfs;
     let (index, index_bytes) = read_index(vfs, backup)?;
-    if dest.starts_with(backup) {
+    if is_inside(dest, backup) {
         let reason = "a store inside a backup would be lost with it";
         return Err(BackupError::bad_destination(dest, reason).into());
     }

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::manifest::names::{MANIFEST_DIR, SEGMENTS_DIR, WAL_DIR};
 use crate::manifest::{self, Manifest};
 use crate::options::{Maintenance, Options};
+use crate::paths::{is_inside, parent_of};
 use crate::settings::LOCK_NAME;
 use crate::store::Store;
 use crate::write::{ReadyBatch, decode};
@@ -51,7 +52,7 @@ impl Site {
         options: &RepairOptions,
     ) -> Result<Self, Error> {
         let vfs = &*options.env.vfs;
-        if dest.starts_with(source) || source.starts_with(dest) {
+        if is_inside(dest, source) || is_inside(source, dest) {
             let path = dest.to_path_buf();
             return Err(RepairError::DestinationInside { path }.into());
         }
@@ -70,10 +71,7 @@ impl Site {
         let name = dest.file_name().ok_or_else(occupied)?;
         let mut building = name.to_os_string();
         building.push(BUILDING);
-        let parent = dest
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new(".")).to_path_buf();
+        let parent = parent_of(dest).to_path_buf();
         let site = Self {
             dest: dest.to_path_buf(),
             building: parent.join(building),

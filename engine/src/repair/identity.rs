@@ -10,7 +10,7 @@ use std::path::Path;
 
 use chronolith_segments::analyze::Analyzer;
 use chronolith_segments::{Description, TokenCounter};
-use chronolith_vfs::Env;
+use chronolith_vfs::{Env, is_refusal};
 use chronolith_wal::{list_logs, log_name, peek_store_id};
 
 use super::RepairOptions;
@@ -104,6 +104,9 @@ fn read_pointer(
 ) -> Result<Option<Pointer>, Error> {
     match manifest::read_current(&*env.vfs, source) {
         Ok(pointer) => Ok(Some(pointer)),
+        Err(ManifestError::Io { source, path, .. }) if is_refusal(&source) => {
+            Err(Error::io("read", path, source))
+        }
         Err(
             error @ (ManifestError::CurrentDamaged(_)
             | ManifestError::CurrentMissing { .. }
@@ -187,6 +190,9 @@ fn read_copies(
                     }
                 }
                 Err(error @ ManifestError::NewerFormat { .. }) => return Err(error.into()),
+                Err(ManifestError::Io { source, path, .. }) if is_refusal(&source) => {
+                    return Err(Error::io("read", path, source));
+                }
                 Err(error) => {
                     // Of an older generation one copy may be gone already.
                     let is_gone = matches!(error, ManifestError::GenerationMissing { .. });

@@ -38,7 +38,7 @@ mod write;
 use std::io;
 use std::path::Path;
 
-use chronolith_vfs::Env;
+use chronolith_vfs::{Env, is_refusal};
 use chronolith_wal::{LogSalvage, salvage_log};
 
 pub use error::RepairError;
@@ -110,7 +110,8 @@ pub enum RepairStage {
 /// # Errors
 /// `Locked`: close the store first. [`Error::Repair`]: see [`RepairError`]. A newer format is
 /// refused as `WrongVersion`. Failures of the destination's file system. What cannot be read of
-/// the source is no error: it is in the report.
+/// the source is no error but in the report, unless the system refuses for want of rights,
+/// memory or descriptors, of which each segment takes one.
 pub fn repair(
     source: impl AsRef<Path>,
     dest: impl AsRef<Path>,
@@ -231,6 +232,9 @@ fn read_graph(
         Ok(edges) => edges,
         Err(error @ crate::manifest::SideFileError::NewerFormat { .. }) => {
             return Err(Error::SideFile(error));
+        }
+        Err(crate::manifest::SideFileError::Io { source, path, .. }) if is_refusal(&source) => {
+            return Err(Error::io("read", path, source));
         }
         Err(error) => {
             // An older file may hold edges that were taken back: none is better.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use chronolith_segments::{DeathKind, SalvagedSegment, SegmentError};
+use chronolith_vfs::is_refusal;
 
 use super::RepairOptions;
 use super::identity::{Origin, data_names};
@@ -83,13 +84,13 @@ pub(super) fn open_segments(
 }
 
 fn open_one(
-    source: &Path,
+    store: &Path,
     number: u64,
     origin: &Origin,
     options: &RepairOptions,
     report: &mut RepairReport,
 ) -> Result<Option<SalvagedSegment>, Error> {
-    let dir = source.join(SEGMENTS_DIR);
+    let dir = store.join(SEGMENTS_DIR);
     match SalvagedSegment::open(&*options.env.vfs, &dir, number, origin.store_id) {
         Ok(segment) => {
             for error in segment.damage() {
@@ -115,6 +116,10 @@ fn open_one(
             Ok(Some(segment))
         }
         Err(error @ SegmentError::Version { .. }) => Err(error.into()),
+        Err(SegmentError::Io { source, .. }) if is_refusal(&source) => {
+            let path = DataName::new(number, DataKind::Segment).path(store);
+            Err(Error::io("open", path, source))
+        }
         Err(error) => {
             note(report, number, &error);
             Ok(None)
@@ -155,6 +160,9 @@ fn read_deaths(
                 }
             }
             Err(error @ SideFileError::NewerFormat { .. }) => return Err(Error::SideFile(error)),
+            Err(SideFileError::Io { source, path, .. }) if is_refusal(&source) => {
+                return Err(Error::io("read", path, source));
+            }
             Err(error) => {
                 report.damage(name.shown(), "deletes", None, error.to_string());
                 if origin.listed.is_none() {

@@ -55,6 +55,11 @@ const _: () = assert!(
         <= super::side_file::SIDE_FILE_BYTES_MAX
 );
 
+/// Where entry `index` stands in the file.
+pub(crate) const fn entry_offset(index: u64) -> u64 {
+    (HEADER_BYTES + PREFIX_BYTES) as u64 + index * ENTRY_BYTES as u64
+}
+
 /// One dead row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeadRow {

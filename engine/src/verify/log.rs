@@ -10,17 +10,14 @@ use std::path::Path;
 
 use chronolith_vfs::Env;
 use chronolith_wal::{
-    Frame, Log, LogOptions, LogReader, RecoveryReport, STATUS_NAME, Status, WalError, list_logs,
-    log_name, parse_log_name, read_status,
+    Frame, Log, LogOptions, LogReader, RecoveryReport, STATUS_LEN, STATUS_NAME, Status, WalError,
+    list_logs, log_name, parse_log_name, read_status,
 };
 
 use super::report::{FindingKind, VerifyFinding};
 use crate::error::Error;
 use crate::manifest::Manifest;
 use crate::manifest::names::WAL_DIR;
-
-/// Bytes of a whole status.
-const STATUS_BYTES: u64 = 40;
 
 /// What one look at the log saw.
 #[derive(Debug, Default)]
@@ -192,13 +189,13 @@ impl LogLook {
         }
         let read = || -> std::io::Result<Vec<u8>> {
             let file = env.vfs.open_read(&path)?;
-            let len = file.len()?.min(STATUS_BYTES);
-            let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+            let len = usize::try_from(file.len()?).unwrap_or(STATUS_LEN);
+            let mut bytes = vec![0; len.min(STATUS_LEN)];
             file.read_exact_at(&mut bytes, 0)?;
             Ok(bytes)
         };
         let unsynced = match read() {
-            Ok(bytes) => (bytes.len() as u64) < STATUS_BYTES || bytes.iter().all(|b| *b == 0),
+            Ok(bytes) => bytes.len() < STATUS_LEN || bytes.iter().all(|b| *b == 0),
             Err(error) if error.kind() == IoKind::NotFound => true,
             Err(error) if error.kind() == IoKind::UnexpectedEof => true,
             Err(error) => return Err(Error::io("read", path, error)),
@@ -207,7 +204,9 @@ impl LogLook {
             true => (FindingKind::Tail, "is missing or empty, as after a crash"),
             false => (FindingKind::Degraded, "checksum mismatch"),
         };
-        let message = format!("{message}: readers show the segments alone until the next write");
+        let message = format!(
+            "{message}: readers refuse what no segment has until a writer opens or commits"
+        );
         let file = shown(STATUS_NAME);
         let finding = VerifyFinding::new(kind, file, "status", Some(0), message);
         self.findings.push(finding);

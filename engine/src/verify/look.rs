@@ -84,7 +84,7 @@ pub(super) fn consistent(options: &Options, dir: &Path) -> Result<Look, Error> {
             let doubts = look.take_doubts();
             let still = match agreed {
                 None => doubts,
-                Some(agreed) => agreed.into_iter().filter(|f| doubts.contains(f)).collect(),
+                Some(agreed) => seen_again(doubts, &agreed),
             };
             if looks == LOOKS || still.is_empty() {
                 look.findings.extend(still);
@@ -99,6 +99,16 @@ pub(super) fn consistent(options: &Options, dir: &Path) -> Result<Look, Error> {
         clock.sleep(pause);
         pause = (pause * 2).min(PAUSE_MAX);
     }
+}
+
+/// What the look before found, too. By place: how far damage reaches, and so the message, may
+/// change with every batch that a writer appends.
+fn seen_again(now: Vec<VerifyFinding>, before: &[VerifyFinding]) -> Vec<VerifyFinding> {
+    let place = |f: &VerifyFinding| (f.kind, f.file.clone(), f.section.clone(), f.offset);
+    let before: Vec<_> = before.iter().map(place).collect();
+    let mut now = now;
+    now.retain(|finding| before.contains(&place(finding)));
+    now
 }
 
 /// `CURRENT`, or what is wrong with it; anything but damage ends the run.

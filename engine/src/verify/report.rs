@@ -10,8 +10,9 @@ pub enum FindingKind {
     /// Bytes that an answer may need are not what was written, are missing, or contradict
     /// each other.
     Damage,
-    /// Bytes are not what was written, and every answer is served all the same: one of two
-    /// manifest copies, the catalog under its seal, the log's status.
+    /// Bytes are not what was written, and nothing is lost: one of two manifest copies, the
+    /// catalog under its seal, the log's status (without which other processes that read may
+    /// refuse with `Behind` until a writer has opened the store).
     Degraded,
     /// The end of the log is not whole and was never proven durable: what a crash leaves. The
     /// next open for writing drops it.

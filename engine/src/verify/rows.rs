@@ -23,6 +23,8 @@ use crate::write::decode;
 
 /// Findings about rows after which no more are looked for.
 const FINDINGS_MAX: usize = 1000;
+/// Rows that one finding names beside its own.
+const SHOWN_MAX: usize = 4;
 
 /// Rows of one file, or of the memtables that the log makes.
 pub(super) struct Part<'a> {
@@ -151,7 +153,10 @@ pub(super) fn compare(
         .chunk_by(|a, b| a.0 == b.0)
         .filter(|same| same.len() > 1)
     {
-        let others = same[1..].iter().map(|(_, at)| show(parts, *at));
+        let others = same[1..]
+            .iter()
+            .take(SHOWN_MAX)
+            .map(|(_, at)| show(parts, *at));
         let message = format!(
             "row {} has seq {}, and so has {}",
             same[0].1.row,

@@ -8,13 +8,9 @@ use chronolith_segments::{Description, Partition, Scrub, Segment, SegmentError, 
 use super::look::{Generation, Looked};
 use super::report::{FindingKind, VerifyFinding};
 use super::run::Run;
-use crate::manifest::deletes::DeadRow;
+use crate::manifest::deletes::{DeadRow, entry_offset};
 use crate::manifest::names::{DataKind, DataName, SEGMENTS_DIR};
 use crate::manifest::{Manifest, SegmentEntry};
-
-/// Where the entries of a delete set begin in its file, and how long one is.
-const DEATHS_AT: u64 = 64 + 8;
-const DEATH_BYTES: u64 = 24;
 
 /// Verifies one segment with its delete set. True where it is sound, so that its rows may be
 /// compared with those of others.
@@ -225,7 +221,7 @@ fn impossible_deaths(
 ) -> Vec<(u64, String)> {
     let mut found = Vec::new();
     for (index, death) in (0_u64..).zip(dead) {
-        let offset = DEATHS_AT + DEATH_BYTES * index;
+        let offset = entry_offset(index);
         if death.seq > flushed_seq {
             let message = format!(
                 "row {} died at seq {}, the manifest has settled {flushed_seq}",

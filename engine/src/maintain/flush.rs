@@ -102,9 +102,14 @@ fn publish_flush(
     manifest
         .segments
         .extend(fresh.iter().map(|fresh| entry_of(fresh, None)));
-    publisher.settle_deaths(shared, &mut manifest, &current.version().segments)?;
     let graph = sealed.tag_graph();
-    publisher.settle_tags(shared, &mut manifest, &graph)?;
+    let settled = publisher
+        .settle_deaths(shared, &mut manifest, &current.version().segments)
+        .and_then(|()| publisher.settle_tags(shared, &mut manifest, &graph));
+    if let Err(error) = settled {
+        publisher.discard(shared, &manifest);
+        return Err(error);
+    }
     publisher.publish(shared, manifest)?;
     publisher.tags_published(graph);
     Ok(())

@@ -11,7 +11,7 @@ use chronolith_vfs::planted::{self, Bug};
 use crate::error::Error;
 use crate::manifest::deletes::{DeadRow, write_deletes};
 use crate::manifest::tag_graph::{StoredEdge, write_tag_graph};
-use crate::manifest::{self, Manifest, SideFile, Statistics};
+use crate::manifest::{self, Manifest, PublishError, SideFile, Statistics};
 use crate::settings::Shared;
 use crate::tag_graph::TagGraph;
 use crate::version::LiveSegment;
@@ -175,14 +175,25 @@ impl Publisher {
             }
         }
         if let Err(error) = manifest::publish(&*shared.env.vfs, &shared.dir, &manifest) {
-            if error.is_outcome_unknown() {
-                self.failed = Some(error.to_string());
+            match error {
+                _ if error.is_outcome_unknown() => self.failed = Some(error.to_string()),
+                // The directory is no longer what this handle knows: its files may be another's.
+                PublishError::OutOfOrder { .. } | PublishError::Current(_) => {}
+                _ => self.discard(shared, &manifest),
             }
             return Err(Error::Publish(error));
         }
         let before = std::mem::replace(&mut self.manifest, manifest);
         self.remove_retired(shared, &before);
         Ok(())
+    }
+
+    /// Unlinks what was written for `manifest`, which is not published: the next try writes anew,
+    /// and a full disk must not fill up further.
+    pub(crate) fn discard(&self, shared: &Shared, manifest: &Manifest) {
+        for name in manifest.retired_by(&self.manifest) {
+            let _ = shared.env.vfs.remove_file(&name.path(&shared.dir));
+        }
     }
 
     /// What cannot be unlinked now is an orphan for the sweep of the next open.

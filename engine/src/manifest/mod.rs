@@ -48,7 +48,7 @@ pub use model::{
     VectorSpace,
 };
 pub use pointer::Pointer;
-pub use publish::{create, publish, publish_after_repair};
+pub use publish::{create, publish};
 pub use side_file::{
     SIDE_FILE_BYTES_MAX, SIDE_FILE_FORMAT_VERSION, SideFileKind, read_side_file, write_side_file,
 };

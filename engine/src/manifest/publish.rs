@@ -64,19 +64,6 @@ pub fn publish(vfs: &dyn Vfs, store: &Path, manifest: &Manifest) -> Result<(), P
     write_generation(vfs, store, manifest, &encoded)
 }
 
-/// Publishes `manifest` whatever `CURRENT` says. For repair alone, which has read every file
-/// and chosen a generation above all it saw; anyone else could bury a newer generation.
-///
-/// # Errors
-/// As [`publish`].
-pub fn publish_after_repair(
-    vfs: &dyn Vfs,
-    store: &Path,
-    manifest: &Manifest,
-) -> Result<(), PublishError> {
-    write_generation(vfs, store, manifest, &encode(manifest)?)
-}
-
 /// Makes a store: its directories, durable in their parents, and its first generation.
 ///
 /// `store` may be missing, empty (a `LOCK` counts as nothing), or left by a creation that was

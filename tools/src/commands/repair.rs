@@ -20,10 +20,13 @@ pub(crate) fn run(args: &Repair) -> Result<(), Failure> {
         .as_ref()
         .map(|store| Setup::of_store(store, &Options::default()))
         .transpose()?;
-    let options = RepairOptions {
+    let mut options = RepairOptions {
         setup,
         ..RepairOptions::default()
     };
+    if args.ids {
+        options.lost_ids_max = usize::MAX;
+    }
     let bar = progress::bar(0, "repairing");
     let mut step = |at: RepairProgress| {
         bar.set_length(at.total);

@@ -53,7 +53,8 @@ struct State {
 
 impl ReadOnlyStore {
     /// Opens the store in `path` at its last acknowledged commit. A segment that is damaged
-    /// beyond opening fails what needs it, not the open: see [`Request::partial`].
+    /// beyond opening, or whose delete set is, fails what needs it, not the open: see
+    /// [`Request::partial`].
     ///
     /// # Errors
     /// `NotAStore`; `Busy` where the writer publishes faster than the files can be opened;

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::maintain::{Publisher, open_segment};
 use crate::manifest::deletes::read_deletes;
 use crate::manifest::tag_graph::read_tag_graph;
-use crate::manifest::{self, Finding, Manifest};
+use crate::manifest::{self, Finding, Manifest, SideFileError};
 use crate::options::Options;
 use crate::settings::Shared;
 use crate::tag_graph::{TagEdge, TagGraph};
@@ -188,7 +188,7 @@ pub(crate) fn open_version(shared: &Shared, manifest: &Manifest) -> Result<Versi
     }
 }
 
-/// As [`open_version`]; a damaged segment is listed as lost. A file that is not there is an
+/// As [`open_version`]; a segment that is damaged, or whose delete set is, is listed as lost. A file that is not there is an
 /// error all the same: the writer may have published since.
 pub(crate) fn open_version_partly(shared: &Shared, manifest: &Manifest) -> Result<Version, Error> {
     let mut lost = Vec::new();
@@ -214,11 +214,21 @@ pub(crate) fn open_version_partly(shared: &Shared, manifest: &Manifest) -> Resul
             }
             opened => opened?,
         };
-        let deaths = DeathLog::new(&delete_set(shared, entry, manifest.flushed_seq)?);
+        let dead = match delete_set(shared, entry, manifest.flushed_seq) {
+            // Without its deaths a row that was forgotten would be back.
+            Err(Error::SideFile(SideFileError::Damaged(found))) => {
+                lost.push(Arc::new(LostSegment {
+                    file_number: entry.file_number,
+                    damage: (found.file, found.section, found.offset, found.message),
+                }));
+                continue;
+            }
+            read => read?,
+        };
         segments.push(Arc::new(LiveSegment {
             segment: Arc::new(segment),
             entry: entry.clone(),
-            deaths,
+            deaths: DeathLog::new(&dead),
         }));
     }
     let tag_graph = Arc::new(tag_graph(shared, manifest)?);

@@ -23,7 +23,8 @@ pub(crate) struct LiveSegment {
     pub(crate) deaths: DeathLog,
 }
 
-/// A segment that counts and cannot be opened: its rows may be in any scope.
+/// A segment that counts and cannot be opened, or whose dead rows are not known: its rows may be
+/// in any scope.
 #[derive(Debug)]
 pub(crate) struct LostSegment {
     pub(crate) file_number: u64,

@@ -133,6 +133,33 @@ fn a_segment_that_cannot_be_opened_is_left_out_on_request_only() {
 }
 
 #[test]
+fn a_segment_without_its_delete_set_is_left_out_and_what_was_forgotten_stays_away() {
+    let (env, disk, [whole_ana, _]) = store(25);
+    let store = Store::open(DIR, options(&env)).expect("opens");
+    let ben = Scope::parse("user/ben").expect("a scope");
+    assert!(store.forget(ben, "ben-1").expect("forgets"));
+    store.close().expect("closes");
+    let is_set = |path: &PathBuf| path.extension().is_some_and(|end| end == "del");
+    let set = disk.files().into_iter().find(is_set).expect("one");
+    spoil(&disk, &set, |bytes| bytes - 20..bytes - 19);
+
+    let refused = Store::open(DIR, options(&env)).expect_err("a writer must know every death");
+    assert_eq!(refused.kind(), ErrorKind::Damaged);
+
+    let reader = ReadOnlyStore::open(DIR, options(&env)).expect("a reader opens");
+    let error = reader
+        .retrieve(&request("ben"))
+        .expect_err("it needs the set");
+    assert!(error.to_string().contains(".del"), "{error}");
+    let partial = reader.retrieve(&both().partial()).expect("Ana is whole");
+    assert_eq!(partial.exactness, Exactness::Partial { missing: 1 });
+    assert!(partial.missing[0].error.contains(".del"));
+    assert!(partial.hits.iter().all(|hit| hit.id.starts_with("ana")));
+    let ana = reader.retrieve(&request("ana").partial()).expect("whole");
+    assert_eq!(ana.hits, whole_ana.hits);
+}
+
+#[test]
 fn a_partial_answer_of_a_whole_store_is_the_answer() {
     let (env, _disk, [whole_ana, _]) = store(23);
     let reader = ReadOnlyStore::open(DIR, options(&env)).expect("opens");

@@ -367,7 +367,12 @@ pub(crate) struct Inspect {
 /// Check every byte of a store that an answer may rely on; changes nothing
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit code 3 where damage is found: restore the named file from a backup.
+It may be open for writing meanwhile. Parts are compared with each other, too.
+Each finding has a kind: damage (an answer may need these bytes), degraded (a
+spare copy, the catalog or the log's status), tail (the end that a crash leaves),
+extra (a name the engine does not make).
+
+Exit code 3 for damage and degraded. For damage: restore a backup, or repair.
 
 Example:
   chronolith verify memory --json")]

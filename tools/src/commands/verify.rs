@@ -88,7 +88,8 @@ fn print(report: &VerifyReport) -> Result<(), Failure> {
     } else if report.count(FindingKind::Degraded) > 0 {
         writeln!(
             out,
-            "every answer is served; the next open for writing makes these files anew"
+            "nothing is lost; a manifest copy is made anew by the next flush, the rest by the next \
+             open for writing"
         )?;
     }
     Ok(out.flush()?)

@@ -4,6 +4,7 @@ use std::io::ErrorKind as IoKind;
 
 use chronolith_compaction::{Bucket, bucket_of};
 use chronolith_segments::{Description, Partition, Scrub, Segment, SegmentError, TokenCounter};
+use chronolith_vfs::is_refusal;
 
 use super::look::{Generation, Looked};
 use super::report::{FindingKind, VerifyFinding};
@@ -54,6 +55,8 @@ fn scrub(run: &mut Run<'_>, generation: &Generation, segment: &Segment) -> Scrub
         Ok(scrub) if !scrub.findings.is_empty() => return scrub,
         // Gone meanwhile: the writer has compacted it away, and the open handle reads on.
         Err(SegmentError::Io { source, .. }) if source.kind() == IoKind::NotFound => {}
+        // No second descriptor is to be had, which says nothing about the file.
+        Err(SegmentError::Io { source, .. }) if is_refusal(&source) => {}
         Err(SegmentError::Io { source, .. }) => {
             return Scrub {
                 blocks: 0,

@@ -13,6 +13,7 @@ use super::layer::Layer;
 use super::oracle::{End, Shared};
 use super::scripts::{Script, Step};
 use crate::generate::{Op, batch_of, setup};
+use crate::model::Verdict;
 
 /// Where the store lies.
 pub const DIR: &str = "/store";
@@ -99,11 +100,7 @@ impl Bed {
         let open = store.clone().expect("open between steps");
         match step {
             Step::Write(ops, durability) => write(&open, ops, *durability, oracle)?,
-            Step::Refused(ops) => match open.write(batch_of(ops)) {
-                Err(Error::Exists { .. }) => {}
-                Err(error) => return Err(error),
-                Ok(_) => panic!("an insert over a record was taken: {ops:?}"),
-            },
+            Step::Refused(ops) => self.refused(&open, ops, oracle)?,
             Step::Flush => settled(open.flush(), oracle)?,
             Step::FlushWith(ops) => {
                 self.arrive(&open, ops, oracle, false);
@@ -171,6 +168,24 @@ impl Bed {
             }
         }
         Ok(())
+    }
+
+    /// A batch that must be refused, unless a fault kept out what it would be refused for.
+    fn refused(&self, store: &Store, ops: &[Op], oracle: &Shared) -> Result<(), Error> {
+        let verdict = oracle.lock().last().judge(ops);
+        if !matches!(verdict, Verdict::Exists(_)) {
+            assert!(!self.strict, "nothing to refuse in {ops:?}");
+            return write(store, ops, Durability::Synced, oracle).inspect_err(|error| {
+                if error.kind() != ErrorKind::Reopen {
+                    oracle.lock().refuse();
+                }
+            });
+        }
+        match store.write(batch_of(ops)) {
+            Err(Error::Exists { .. }) => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => panic!("an insert over a record was taken: {ops:?}"),
+        }
     }
 
     /// The bed with other names for what it restores: some may be on the disk already.

@@ -38,8 +38,9 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 fn exported(room: &Room, store: &str) -> Vec<String> {
     let out = room.path("out.jsonl");
-    chronolith(["export", store, &out]).ends(0);
-    let text = std::fs::read_to_string(&out).expect("readable");
+    let out = out.as_str();
+    chronolith(["export", store, "-o", out]).ends(0);
+    let text = std::fs::read_to_string(out).expect("readable");
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     lines.sort();
     lines

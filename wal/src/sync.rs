@@ -90,6 +90,11 @@ impl<F: Clone> GroupSync<F> {
         state.file = file;
     }
 
+    /// Last seq that is written. A sync that begins later covers it.
+    pub(crate) fn appended_upto(&self) -> u64 {
+        self.lock().appended_upto
+    }
+
     /// Last seq that a finished sync covers.
     pub(crate) fn durable_upto(&self) -> u64 {
         self.lock().durable_upto

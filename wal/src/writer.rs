@@ -235,11 +235,29 @@ impl Log {
             }
         };
         self.group.sync_upto(seq, gather, |file| {
-            if planted::is_on(Bug::AckBeforeSync) {
-                return Ok(());
+            let upto = self.group.appended_upto();
+            if !planted::is_on(Bug::AckBeforeSync) {
+                file.sync_data()?;
             }
-            file.sync_data()
+            self.tell_durable(upto);
+            Ok(())
         })
+    }
+
+    /// Tells of a sync before any frame can: a status that says less than a frame does is an old
+    /// copy, also where the writer died between its sync and its acknowledgement.
+    fn tell_durable(&self, durable_upto: u64) {
+        // After another failure it is in doubt what the sync covers.
+        if self.group.check().is_err() {
+            return;
+        }
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that cannot be written only makes other processes wait for the next.
+        let _ = status.write(Status {
+            epoch: self.epoch,
+            acked_upto: 0,
+            durable_upto,
+        });
     }
 
     /// Last seq a finished sync covers.

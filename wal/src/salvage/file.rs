@@ -194,7 +194,7 @@ impl FileSalvage {
         // As at recovery: a status at least as fresh as the log's own evidence is exact.
         let acked = status
             .filter(|status| status.durable_upto.max(status.acked_upto) >= proof)
-            .map(|status| status.acked_upto);
+            .map(|status| status.acked_upto.max(status.durable_upto));
         let holes = self.holes.iter().filter(move |hole| hole.offset < cut);
         holes.map(move |hole| {
             let before = self.frames.iter().rfind(|(f, _)| f.offset < hole.offset);

@@ -124,3 +124,22 @@ fn a_reader_of_a_torn_log_stops_at_its_end() {
             .is_damage()
     );
 }
+
+/// A frame that calls a batch durable must not be there before the status does: where the writer
+/// dies between its sync and its acknowledgement, the status would look like an old copy.
+#[test]
+fn a_status_knows_of_a_sync_before_any_frame_does() {
+    let bed = Bed::new(0);
+    let log = Log::create(&bed.env, DIR.as_ref(), &small(), 1).expect("create");
+    commit(&log, &body(0, 100));
+    let acked = log.last_seq();
+    let seq = log.append(&body(1, 100), 1).expect("append").last_seq;
+    log.sync_upto(seq).expect("sync");
+    log.append(&body(2, 100), 1).expect("append");
+    // Dead here: nobody was told of `seq`.
+    let told = status(&bed);
+    assert_eq!((told.acked_upto, told.durable_upto), (acked, seq));
+    let mut reader = LogReader::open(&bed.env, DIR.as_ref(), STORE, 1).expect("open");
+    drain(&mut reader, &told).expect("read");
+    assert_eq!(reader.proven_ahead().expect("read"), seq);
+}

@@ -220,7 +220,7 @@ impl State {
             }),
             Some(status) => {
                 let proven = log.proven_ahead()?;
-                self.check_status(options, status.acked_upto, proven)
+                self.check_status(options, &status, proven)
             }
             None if self.has_more(options)? => Err(Error::Behind {
                 file: self.shared.wal_dir().join(STATUS_NAME),
@@ -230,11 +230,13 @@ impl State {
         }
     }
 
-    /// Refuses a status that is an old copy: it ends at `acked_upto`, and frames behind that
-    /// call `proven` durable. Beside a writer that goes on a later look says as much.
-    fn check_status(&self, options: &Options, acked_upto: u64, proven: u64) -> Result<bool, Error> {
+    /// Refuses a status that is an old copy: it knows of less than `proven`, which frames call
+    /// durable, and a writer tells of a sync before any frame does. So beside a writer that goes
+    /// on the next look says as much.
+    fn check_status(&self, options: &Options, status: &Status, proven: u64) -> Result<bool, Error> {
         let wal = self.shared.wal_dir();
-        let mut told = acked_upto;
+        let known = |status: &Status| status.acked_upto.max(status.durable_upto);
+        let mut told = known(status);
         let mut pause = PAUSE;
         for look in 0..STATUS_LOOKS {
             if told >= proven {
@@ -245,7 +247,7 @@ impl State {
                 pause *= 2;
             }
             let now = read_status(&options.env, &wal, &self.shared.store_id)?;
-            told = now.map_or(told, |status| status.acked_upto);
+            told = now.as_ref().map_or(told, known);
         }
         if told >= proven {
             return Ok(true);

@@ -11,7 +11,7 @@ use chronolith_segments::{
     Death, DeathKind, DeathLog, DeleteSet, Scope, SegmentError, SegmentRef, segment_file_name,
 };
 use chronolith_vfs::planted::{self, Bug};
-use chronolith_wal::{Log, LogOptions, Recovered};
+use chronolith_wal::{Log, LogOptions, Recovered, log_name};
 
 use crate::error::Error;
 use crate::maintain::{Publisher, open_segment};
@@ -69,6 +69,14 @@ pub(crate) fn recover(options: &Options, dir: &Path) -> Result<Opened, Error> {
         return begin(shared, version, manifest, &log_options);
     }
     let mut recovered = Log::recover(&shared.env, &shared.wal_dir(), &log_options)?;
+    if recovered.base_seq() > manifest.flushed_seq {
+        return Err(Error::Internal(format!(
+            "{} begins behind seq {}, and the segments end at seq {}: commits between are in no file",
+            log_name(manifest.floor_file),
+            recovered.base_seq(),
+            manifest.flushed_seq
+        )));
+    }
 
     // Edges that are replayed below are in the log alone until a flush settles them.
     let settled_graph = Arc::clone(&version.tag_graph);

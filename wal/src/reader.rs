@@ -325,8 +325,16 @@ impl Window {
     fn get(&mut self, offset: u64, n: usize) -> Result<&[u8], WalError> {
         let have = offset >= self.start && offset + n as u64 <= self.start + self.buf.len() as u64;
         if !have {
-            self.fill(offset, n)
-                .map_err(|e| WalError::io("read", &self.path, e))?;
+            let mut filled = self.fill(offset, n);
+            if filled
+                .as_ref()
+                .is_err_and(|e| e.kind() == io::ErrorKind::UnexpectedEof)
+            {
+                // The writer may have cut zeros off that were read ahead of what is needed.
+                self.refresh()?;
+                filled = self.fill(offset, n);
+            }
+            filled.map_err(|e| WalError::io("read", &self.path, e))?;
         }
         let from = usize::try_from(offset - self.start).expect("inside a buffer in memory");
         Ok(&self.buf[from..from + n])

@@ -59,6 +59,13 @@ impl Recovered {
         &self.report
     }
 
+    /// Last seq before the floor file; 0: none. Above what the caller has settled elsewhere,
+    /// the seqs between are in no file.
+    #[must_use]
+    pub fn base_seq(&self) -> u64 {
+        self.parts.first().map_or(0, |part| part.header.base_seq)
+    }
+
     /// Number the next log file will get.
     #[must_use]
     pub fn next_file(&self) -> FileNumber {

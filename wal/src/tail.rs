@@ -114,20 +114,33 @@ impl LogReader {
         Ok(None)
     }
 
-    /// The highest seq that frames behind the current place call durable, 0 where there are
-    /// none. Above a status's `acked_upto` for more than a moment, that status is an old copy.
+    /// The highest seq that frames behind the current place and later files call durable, 0
+    /// where there are none. Above what a status knows to be durable for more than a moment,
+    /// that status is an old copy.
     ///
     /// # Errors
-    /// `Io` where a read failed.
+    /// `Io` where a read failed; damage in the header of a later file.
     pub fn proven_ahead(&mut self) -> Result<u64, WalError> {
         let before = self.scan.at;
-        let mut proven = 0;
         self.scan.refresh()?;
-        while let Step::Frame(header) = self.scan.step()? {
-            proven = proven.max(header.durable_upto);
-        }
+        let mut proven = durable_in(&mut self.scan)?;
         self.scan.at = before;
         self.scan.refresh()?;
+        let current = self.scan.header.number;
+        for number in list_logs(&self.env, &self.dir)? {
+            if number <= current {
+                continue;
+            }
+            match FileScan::open(&self.env, &self.dir, number, &self.store_id) {
+                Ok(mut scan) => {
+                    let in_it = durable_in(&mut scan)?;
+                    proven = proven.max(scan.header.durable_upto).max(in_it);
+                }
+                // Removed since it was listed: the manifest has moved on.
+                Err(WalError::MissingFile { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
         Ok(proven)
     }
 
@@ -182,6 +195,15 @@ impl LogReader {
         self.scan.at = before;
         Ok(true)
     }
+}
+
+/// The highest seq that the whole frames from here on call durable.
+fn durable_in(scan: &mut FileScan) -> Result<u64, WalError> {
+    let mut proven = 0;
+    while let Step::Frame(header) = scan.step()? {
+        proven = proven.max(header.durable_upto);
+    }
+    Ok(proven)
 }
 
 pub(crate) fn open_or_removed(

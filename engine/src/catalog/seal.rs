@@ -198,15 +198,23 @@ pub(super) fn clear(env: &Env, dir: &Path) -> Result<(), Fault> {
     remove(env, dir)
 }
 
-/// Bytes of all files below `dir`; what cannot be looked at counts as 0.
+/// Bytes of all files below `dir`; what cannot be looked at, or lies deeper than fjall goes,
+/// counts as 0.
 pub(super) fn bytes(env: &Env, dir: &Path) -> u64 {
+    bytes_below(env, dir, 0)
+}
+
+fn bytes_below(env: &Env, dir: &Path, depth: usize) -> u64 {
+    if depth > DEPTH_MAX {
+        return 0;
+    }
     let Ok(entries) = env.vfs.list(dir) else {
         return 0;
     };
     let size = |entry: &chronolith_vfs::DirEntry| {
         let path = dir.join(&entry.name);
         if entry.is_dir {
-            bytes(env, &path)
+            bytes_below(env, &path, depth + 1)
         } else {
             env.vfs.stat(&path).map_or(0, |stat| stat.len)
         }

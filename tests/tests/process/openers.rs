@@ -102,7 +102,9 @@ fn a_store_that_is_deleted_while_open_is_a_named_error() {
     store.write(LANE.batch(0)).expect("written");
     store.flush().expect("flushed");
     let reader = ReadOnlyStore::open(&dir, Options::default()).expect("opens");
-    std::fs::remove_dir_all(&dir).expect("deleted");
+    // The catalog's worker may still be making files of its own there.
+    let deleted = (0..100).any(|_| std::fs::remove_dir_all(&dir).is_ok());
+    assert!(deleted && !dir.exists(), "not deleted");
     let refused = store.write(LANE.batch(1)).expect_err("there is no store");
     assert_eq!(refused.kind(), ErrorKind::Reopen, "{refused}");
     store.close().expect_err("there is no store");

@@ -1,6 +1,6 @@
 //! How do two directories lie to each other? By their names alone: links are not followed.
 
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Component, Path, PathBuf, absolute};
 
 /// True where `path` is `outer` or lies below it, however either is spelled.
 pub(crate) fn is_inside(path: &Path, outer: &Path) -> bool {
@@ -16,7 +16,15 @@ pub(crate) fn parent_of(path: &Path) -> &Path {
 }
 
 fn plain(path: &Path) -> PathBuf {
-    absolute(path).unwrap_or_else(|_| path.to_path_buf())
+    let whole = absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut plain = PathBuf::new();
+    for part in whole.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -27,6 +35,7 @@ mod tests {
     fn a_directory_is_found_inside_another_in_any_spelling() {
         let inside = |path: &str, outer: &str| is_inside(Path::new(path), Path::new(outer));
         assert!(inside("s/new", "./s") && inside("./s/new", "s") && inside("s", "s/"));
+        assert!(!inside("/s/../new", "/s") && inside("/t/../s/new", "/s"));
         assert!(inside("/s/./new", "/s") && !inside("/s-new", "/s") && !inside("s", "s/new"));
     }
 }

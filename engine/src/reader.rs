@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::manifest::{self, Manifest, ManifestError, Pointer};
 use crate::options::Options;
 use crate::query::{Request, Response};
-use crate::recover::{Replay, open_version_partly};
+use crate::recover::{Absent, Replay, open_version_partly};
 use crate::settings::Shared;
 use crate::snapshot::{Snapshot, StoredRecord};
 use crate::stats::Stats;
@@ -161,12 +161,12 @@ impl ReadOnlyStore {
 
 impl State {
     /// Opens what `CURRENT` names now.
-    fn open(options: &Options, dir: &Path) -> Result<Self, Error> {
+    fn open(options: &Options, dir: &Path, absent: Absent) -> Result<Self, Error> {
         let vfs = &*options.env.vfs;
         let pointer = manifest::read_current(vfs, dir)?;
         let manifest = manifest::read_generation(vfs, dir, &pointer)?.manifest;
         let shared = Shared::new(options, dir, manifest.store_id, &manifest.settings)?;
-        let version = open_version_partly(&shared, &manifest)?;
+        let version = open_version_partly(&shared, &manifest, absent)?;
         let replay = Replay::new(&shared, version, manifest.flushed_seq);
         let log = match manifest.generation {
             // The log is begun after the first generation and named by the second.
@@ -283,7 +283,7 @@ fn open_consistent(options: &Options, dir: &Path) -> Result<State, Error> {
     let mut pause = PAUSE;
     loop {
         let before = manifest::read_current(&*options.env.vfs, dir)?;
-        let missing = match State::open(options, dir) {
+        let missing = match State::open(options, dir, Absent::Moved) {
             Ok(state) if manifest::read_current(&*options.env.vfs, dir)? == state.pointer => {
                 return Ok(state);
             }
@@ -297,10 +297,16 @@ fn open_consistent(options: &Options, dir: &Path) -> Result<State, Error> {
         };
         let now_ns = clock.monotonic_ns();
         let (since_ns, wait_max) = match missing {
-            Some(Error::Behind { .. }) => (*behind_ns.get_or_insert(now_ns), BEHIND_WAIT),
+            Some(Error::Behind { .. } | Error::Segment(_) | Error::SideFile(_)) => {
+                (*behind_ns.get_or_insert(now_ns), BEHIND_WAIT)
+            }
             _ => (start_ns, OPEN_WAIT),
         };
         if Duration::from_nanos(now_ns.saturating_sub(since_ns)) > wait_max {
+            if let Some(Error::Segment(_) | Error::SideFile(_)) = missing {
+                // Nobody published meanwhile: the segment is lost, and fails what needs it.
+                return State::open(options, dir, Absent::Lost);
+            }
             return Err(missing.map_or_else(busy, gone_for_good));
         }
         clock.sleep(pause);

@@ -4,6 +4,7 @@
 //! with a higher epoch, and the sweep comes last. A crash at any point repeats to the same
 //! state.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -189,16 +190,28 @@ pub(crate) fn log_options(options: &Options, manifest: &Manifest) -> LogOptions 
 
 /// Opens every segment and side file that the manifest names. No memtable yet.
 pub(crate) fn open_version(shared: &Shared, manifest: &Manifest) -> Result<Version, Error> {
-    let version = open_version_partly(shared, manifest)?;
+    let version = open_version_partly(shared, manifest, Absent::Lost)?;
     match version.lost.first() {
         Some(lost) => Err(lost.error().into()),
         None => Ok(version),
     }
 }
 
-/// As [`open_version`]; a segment that is damaged, or whose delete set is, is listed as lost. A file that is not there is an
-/// error all the same: the writer may have published since.
-pub(crate) fn open_version_partly(shared: &Shared, manifest: &Manifest) -> Result<Version, Error> {
+/// What a file is that the manifest names and nobody finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// Perhaps removed by a writer that published since: the system's error.
+    Moved,
+    /// Damage: no writer can have removed it.
+    Lost,
+}
+
+/// As [`open_version`]; a segment that is damaged, or whose delete set is, is listed as lost.
+pub(crate) fn open_version_partly(
+    shared: &Shared,
+    manifest: &Manifest,
+    absent: Absent,
+) -> Result<Version, Error> {
     let mut lost = Vec::new();
     let mut segments = Vec::with_capacity(manifest.segments.len());
     for entry in &manifest.segments {
@@ -220,9 +233,28 @@ pub(crate) fn open_version_partly(shared: &Shared, manifest: &Manifest) -> Resul
                 }));
                 continue;
             }
+            Err(SegmentError::Io { file, source, .. })
+                if absent == Absent::Lost && source.kind() == ErrorKind::NotFound =>
+            {
+                lost.push(Arc::new(LostSegment {
+                    file_number: entry.file_number,
+                    damage: (file, "file", 0, "it is missing".into()),
+                }));
+                continue;
+            }
             opened => opened?,
         };
         let dead = match delete_set(shared, entry, manifest.flushed_seq) {
+            Err(Error::SideFile(error @ SideFileError::Missing { .. }))
+                if absent == Absent::Lost =>
+            {
+                let file = segment_file_name(entry.file_number);
+                lost.push(Arc::new(LostSegment {
+                    file_number: entry.file_number,
+                    damage: (file, "delete set", 0, error.to_string()),
+                }));
+                continue;
+            }
             // Without its deaths a row that was forgotten would be back.
             Err(Error::SideFile(SideFileError::Damaged(found))) => {
                 lost.push(Arc::new(LostSegment {

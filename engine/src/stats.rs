@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use chronolith_segments::{Partition, Population, Scope};
+use chronolith_segments::{Population, Scope};
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::query::Source;
 use crate::snapshot::Snapshot;
 
 /// One scope of a store.
@@ -117,7 +118,7 @@ impl Stats {
         };
         let mut scopes: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
         for source in version.sources(snapshot.seq) {
-            stats.count(snapshot, &*source.partition, source.dead.len(), &mut scopes)?;
+            stats.count(snapshot, &source, &mut scopes)?;
         }
         for live in &version.segments {
             stats.segment_list.push(SegmentStats {
@@ -130,6 +131,8 @@ impl Stats {
                 bytes: live.entry.bytes,
             });
         }
+        // A scope of forgotten records alone is none.
+        scopes.retain(|_, rows| *rows > 0);
         stats.scopes = scopes.len() as u64;
         let path = |key: &[u8]| {
             Scope::from_key(key)
@@ -149,10 +152,10 @@ impl Stats {
     fn count(
         &mut self,
         snapshot: &Snapshot,
-        partition: &dyn Partition,
-        dead: u64,
+        source: &Source,
         scopes: &mut BTreeMap<Vec<u8>, u64>,
     ) -> Result<(), Error> {
+        let (partition, dead) = (&*source.partition, source.dead.len());
         let mut rows = 0;
         for entry in partition.scopes(snapshot.seq)? {
             let Population {
@@ -163,6 +166,12 @@ impl Stats {
             let (oldest, newest) = entry.event_time_us;
             self.oldest_ts_us = Some(self.oldest_ts_us.map_or(oldest, |us| us.min(oldest)));
             self.newest_ts_us = Some(self.newest_ts_us.map_or(newest, |us| us.max(newest)));
+        }
+        for row in source.dead.iter() {
+            let key = partition.scope_key(row)?;
+            if let Some(rows) = scopes.get_mut(&*key) {
+                *rows = rows.saturating_sub(1);
+            }
         }
         self.records += rows - dead.min(rows);
         self.dead_rows += dead;

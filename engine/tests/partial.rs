@@ -253,3 +253,29 @@ fn every_damaged_section_fails_its_own_scope_at_most() {
         );
     }
 }
+
+#[test]
+fn a_segment_that_is_missing_is_damage_and_is_left_out_on_request() {
+    let (env, disk, [whole_ana, _]) = store(26);
+    let second = segments(&disk)[1].clone();
+    env.vfs.remove_file(&second).expect("removed");
+    let name = second
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+
+    let refused = Store::open(DIR, options(&env)).expect_err("a writer must know every id");
+    assert_eq!(refused.kind(), ErrorKind::Damaged, "{refused}");
+    let reader = ReadOnlyStore::open(DIR, options(&env)).expect("a reader opens");
+    let error = reader
+        .retrieve(&request("ana"))
+        .expect_err("Ana may have rows in it");
+    assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+    assert!(error.to_string().contains(&name), "{error}");
+    let partial = reader
+        .retrieve(&request("ana").partial())
+        .expect("Ana is whole");
+    assert_eq!(partial.hits, whole_ana.hits);
+    assert_eq!(partial.missing[0].file, name);
+}

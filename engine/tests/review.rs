@@ -162,3 +162,27 @@ fn a_reader_beside_a_busy_writer_is_never_told_that_the_status_is_old() {
         opened.expect("opens beside a writer");
     });
 }
+
+#[test]
+fn a_forgotten_record_is_in_no_count() {
+    let (env, _vfs, _clock) = Env::sim(12);
+    let store = Store::open("/store", options(&env)).expect("opens");
+    let alone = Scope::parse("user/ben").expect("a scope");
+    let mut batch = Batch::new();
+    batch.upsert(Record::new(scope(), "a", 1, "text"));
+    batch.upsert(Record::new(scope(), "b", 2, "text"));
+    batch.upsert(Record::new(alone.clone(), "c", 3, "text"));
+    store.write(batch).expect("writes");
+    for flushed in [false, true] {
+        if flushed {
+            store.flush().expect("flushes");
+            store.forget(scope(), "b").expect("forgets");
+        } else {
+            store.forget(alone.clone(), "c").expect("forgets");
+        }
+        let stats = store.stats().expect("counts");
+        let rows = if flushed { 1 } else { 2 };
+        assert_eq!((stats.records, stats.scopes), (rows, 1));
+        assert_eq!(stats.scope_list[0].rows, rows);
+    }
+}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chronolith::manifest::{self, ManifestError, Settings};
-use chronolith_vfs::{Env, RealVfs, Vfs, VfsFile};
+use chronolith_vfs::{Env, FileKind, RealVfs, Vfs, VfsFile};
 
 use crate::failure::Failure;
 
@@ -88,9 +88,16 @@ impl FileWriter {
         let mut name = path.as_os_str().to_owned();
         name.push(".tmp");
         let aside = PathBuf::from(name);
+        check_target(path)?;
         let file = vfs()
             .create_new(&aside)
-            .map_err(|error| Failure::io("create", &aside, &error))?;
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Failure::Failed(format!(
+                    "{} is there: another run is writing it, or one was interrupted; remove it, or choose another name",
+                    aside.display()
+                )),
+                _ => Failure::io("create", &aside, &error),
+            })?;
         Ok(Self {
             file,
             offset: 0,
@@ -141,6 +148,28 @@ impl Drop for FileWriter {
             let _ = vfs().remove_file(&self.aside);
         }
     }
+}
+
+/// Refuses a name whose file must not be replaced by a new one: part of a store or backup, or no
+/// regular file.
+fn check_target(path: &Path) -> Result<(), Failure> {
+    let refuse = |why: &str| Err(Failure::Failed(format!("{} {why}", path.display())));
+    match vfs().kind(path) {
+        Ok(FileKind::File) => {}
+        Ok(FileKind::Dir) => return refuse("is a directory; name a file"),
+        Ok(FileKind::Other) => {
+            return refuse("is no regular file; leave -o out and redirect stdout into it");
+        }
+        Err(_) => {}
+    }
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for dir in whole.ancestors().skip(1) {
+        let holds = |name: &str| vfs().stat(&dir.join(name)).is_ok_and(|stat| !stat.is_dir);
+        if holds("BACKUP") || holds("CURRENT") && holds("LOCK") {
+            return refuse("lies inside a store or backup; choose a place outside of it");
+        }
+    }
+    Ok(())
 }
 
 /// The whole text of a small file.

@@ -186,6 +186,7 @@ impl Work<'_> {
             }
             items.push(item);
         }
+        self.check_age(&source)?;
         self.bring_point(&source, &mut items)?;
         items.sort_unstable_by_key(|item| item.name);
         let index = Index {
@@ -307,6 +308,21 @@ impl Work<'_> {
         };
         // A half of it would keep a full disk full.
         copied().inspect_err(|_| drop(vfs.remove_file(&aside)))
+    }
+
+    /// A store never goes back: one that ends before its backup is an older copy of itself, and
+    /// would replace what is newer.
+    fn check_age(&self, source: &Source) -> Result<(), Error> {
+        let before = self.place.before.as_ref();
+        let backup_seq = before.map_or(0, |before| before.last_seq);
+        if source.last_seq() < backup_seq {
+            return Err(BackupError::OlderThanBackup {
+                store_seq: source.last_seq(),
+                backup_seq,
+            }
+            .into());
+        }
+        Ok(())
     }
 
     /// The item of the finished backup, if its file is this one and still whole.

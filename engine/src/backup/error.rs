@@ -40,6 +40,17 @@ pub enum BackupError {
         /// The file.
         file: String,
     },
+    /// The store ends before the backup that the directory holds.
+    #[error(
+        "the store ends at seq {store_seq}, its backup at seq {backup_seq}: this is an older copy of the \
+         store; choose another directory to keep both"
+    )]
+    OlderThanBackup {
+        /// Last seq of the store.
+        store_seq: u64,
+        /// Last seq of the backup.
+        backup_seq: u64,
+    },
     /// Another backup or restore into the directory is running, or the backup was replaced
     /// while it was read.
     #[error("{path} is being written by another backup or restore; try again later")]
@@ -98,7 +109,8 @@ impl BackupError {
             Self::NotABackup { .. }
             | Self::BadDestination { .. }
             | Self::OtherStore { .. }
-            | Self::OtherHistory { .. } => ErrorKind::FixCall,
+            | Self::OtherHistory { .. }
+            | Self::OlderThanBackup { .. } => ErrorKind::FixCall,
             Self::InUse { .. } => ErrorKind::Retry,
             Self::NewerFormat { .. } => ErrorKind::WrongVersion,
             Self::Damaged { .. } => ErrorKind::Damaged,

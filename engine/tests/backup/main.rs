@@ -272,3 +272,22 @@ fn a_backup_follows_one_history_of_a_store() {
     bring_back(&env, "/again").expect("the twin's backup is whole");
     assert_eq!(records(&open(&env, "/again")), records(&twin));
 }
+
+#[test]
+fn an_older_copy_of_the_store_does_not_replace_its_backup() {
+    let (env, _sim, _clock) = Env::sim(9);
+    let store = support::store(&env);
+    back_up(&env, false).expect("backs up");
+    bring_back(&env, "/old").expect("restores");
+    put(&store, 60);
+    store.flush().expect("flushes");
+    back_up(&env, false).expect("brings what is new");
+    let (old, dest) = (Path::new("/old"), Path::new("/backup"));
+    let error = backup(&env, old, dest, &how(false), &mut |_| {}).expect_err("it goes back");
+    assert!(
+        matches!(error, Error::Backup(BackupError::OlderThanBackup { .. })),
+        "{error}"
+    );
+    bring_back(&env, "/again").expect("the newer backup is whole");
+    assert_eq!(records(&open(&env, "/again")), records(&store));
+}

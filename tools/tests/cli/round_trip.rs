@@ -118,3 +118,23 @@ fn real_conversations_survive_the_trip() {
     assert_eq!(lines(&out).len(), 4125);
     assert_eq!(lines(&out), lines(&again));
 }
+
+#[test]
+fn an_export_replaces_no_part_of_a_store_and_nothing_that_is_no_file() {
+    let room = Room::new();
+    let store = room.path("store");
+    chronolith(["init", &store, "--embedder", "none"]).ends(0);
+    for name in ["CURRENT", "segments/new", "wal/STATUS", "a"] {
+        let target = format!("{store}/{name}");
+        chronolith(["export", &store, "-o", &target])
+            .ends(1)
+            .says("inside a store");
+    }
+    chronolith(["export", &store, "-o", "/dev/null"])
+        .ends(1)
+        .says("no regular file");
+    chronolith(["export", &store, "-o", &store])
+        .ends(1)
+        .says("a directory");
+    chronolith(["verify", &store]).ends(0);
+}

@@ -88,7 +88,7 @@ fn print(report: &VerifyReport) -> Result<(), Failure> {
     } else if report.count(FindingKind::Degraded) > 0 {
         writeln!(
             out,
-            "nothing is lost; a manifest copy is made anew by the next flush, the rest by the next \
+            "all that is proven is whole; a manifest copy is made anew by the next flush, the rest by the next \
              open for writing"
         )?;
     }

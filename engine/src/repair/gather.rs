@@ -46,6 +46,7 @@ pub(super) fn gather(
     origin: &Origin,
     segments: &[SourceSegment],
     log: &LogSalvage,
+    lost_begin: Option<Missing>,
     graph: TagGraph,
     report: &mut RepairReport,
 ) -> Gathered {
@@ -65,6 +66,7 @@ pub(super) fn gather(
     }
     let flushed_seq = origin.listed.as_ref().map(|manifest| manifest.flushed_seq);
     gathered.find_log_holes(log, flushed_seq, report);
+    gathered.take_lost_begin(lost_begin);
     let settled = gathered.take_log(log, flushed_seq, report);
     if gathered.has_damaged_content || !gathered.holes.is_empty() {
         gathered.refill(segments, &settled);
@@ -179,19 +181,27 @@ impl Gathered {
             }
         }
         for (file, first, last) in ranges {
-            self.holes.push(Hole {
-                missing: Missing {
-                    file,
-                    first_seq: Some(first),
-                    last_seq: last,
-                    records: last.map(|last| last - first + 1),
-                    why: "frames of the log are lost".into(),
-                },
-                event_time_us: None,
-                is_log: true,
-                named: Vec::new(),
-                is_covered: false,
-            });
+            self.holes.push(log_hole(Missing {
+                file,
+                first_seq: Some(first),
+                last_seq: last,
+                records: last.map(|last| last - first + 1),
+                why: "frames of the log are lost".into(),
+            }));
+        }
+    }
+
+    /// Where frames are known to be lost from there on, that names the file.
+    fn take_lost_begin(&mut self, lost: Option<Missing>) {
+        let Some(lost) = lost else { return };
+        let known = self.holes.iter_mut().find(|hole| {
+            let missing = &hole.missing;
+            let reaches = missing.last_seq.is_none() || missing.last_seq >= lost.last_seq;
+            hole.is_log && missing.first_seq == lost.first_seq && reaches
+        });
+        match known {
+            Some(hole) => hole.missing.file = hole.missing.file.take().or(lost.file),
+            None => self.holes.push(log_hole(lost)),
         }
     }
 
@@ -273,19 +283,13 @@ impl Gathered {
         let file = format!("wal/{}", chronolith_wal::log_name(frame.file));
         let section = format!("frame at {}", frame.offset);
         report.damage(&file, &section, Some(frame.offset), &why);
-        self.holes.push(Hole {
-            missing: Missing {
-                file: Some(file),
-                first_seq: Some(frame.first_seq),
-                last_seq: Some(frame.last_seq()),
-                records: Some(u64::from(frame.ops)),
-                why,
-            },
-            event_time_us: None,
-            is_log: true,
-            named: Vec::new(),
-            is_covered: false,
-        });
+        self.holes.push(log_hole(Missing {
+            file: Some(file),
+            first_seq: Some(frame.first_seq),
+            last_seq: Some(frame.last_seq()),
+            records: Some(u64::from(frame.ops)),
+            why,
+        }));
     }
 
     /// Looks in files that no longer count for what the holes hold.
@@ -442,6 +446,17 @@ fn named_by(identity: &RowIdentity) -> Option<LostId> {
         id: identity.id.clone()?,
         seq: identity.commit_seq,
     })
+}
+
+/// Frames of the log that are gone.
+fn log_hole(missing: Missing) -> Hole {
+    Hole {
+        missing,
+        event_time_us: None,
+        is_log: true,
+        named: Vec::new(),
+        is_covered: false,
+    }
 }
 
 /// A segment of which nothing can be proved.

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use chronolith_segments::analyze::Analyzer;
 use chronolith_segments::{Description, TokenCounter};
-use chronolith_vfs::{Env, is_refusal};
-use chronolith_wal::{list_logs, log_name, peek_store_id};
+use chronolith_vfs::{DirEntry, Env, is_refusal};
+use chronolith_wal::{FileNumber, WalError, list_logs, peek_store_id};
 
 use super::RepairOptions;
 use super::error::RepairError;
@@ -32,6 +32,8 @@ pub(super) struct Origin {
     pub(super) created_us: i64,
     /// The generation that counts; `None` = rebuilt.
     pub(super) listed: Option<Manifest>,
+    /// True where `CURRENT` names it.
+    pub(super) is_pointed: bool,
     /// An older generation, where the one that counts is lost.
     pub(super) older: Option<Manifest>,
 }
@@ -59,20 +61,20 @@ impl Origin {
         let copies = read_copies(env, source, pointer.as_ref(), report)?;
         let listed = match &pointer {
             Some(pointer) => copies.named_by(pointer),
-            None => copies.newest_of_all(env, source),
+            None => copies.newest_of_all(env, source)?,
         };
         let older = match listed {
             Some(_) => None,
             None => copies.newest(),
         };
-        let footers = read_footers(env, source);
+        let footers = read_footers(env, source)?;
         let store_id = listed
             .as_ref()
             .or(older.as_ref())
             .map(|manifest| manifest.store_id)
-            .or(pointer.map(|pointer| pointer.store_id))
+            .or(pointer.as_ref().map(|pointer| pointer.store_id))
             .or_else(|| most_named(footers.iter().map(|footer| footer.store_id)))
-            .or_else(|| id_of_logs(env, source))
+            .or(id_of_logs(env, source)?)
             .ok_or(RepairError::IdentityUnknown)?;
         let footers: Vec<Description> = footers
             .into_iter()
@@ -90,6 +92,7 @@ impl Origin {
             store_id,
             settings,
             created_us,
+            is_pointed: pointer.is_some(),
             listed,
             older,
         })
@@ -144,15 +147,17 @@ impl Copies {
     /// The newest generation, where it is whole and no file on disk says that there was a
     /// later one. Without `CURRENT` it may be one that was never published; all that it names
     /// was written by then, and says the same as the generation before it and the log.
-    fn newest_of_all(&self, env: &Env, source: &Path) -> Option<Manifest> {
-        let newest = self.newest().filter(|m| m.generation == self.named_max)?;
-        let is_there = |name: &DataName| env.vfs.stat(&name.path(source)).is_ok();
-        let is_older = |name: &DataName| name.file_number < newest.next_file_number;
-        let on_disk = data_names(env, source);
-        let log = source.join(WAL_DIR).join(log_name(newest.floor_file));
-        let has_log = newest.generation == 1 || env.vfs.stat(&log).is_ok();
-        let fits = newest.data_files().iter().all(is_there) && on_disk.iter().all(is_older);
-        (fits && has_log).then_some(newest)
+    fn newest_of_all(&self, env: &Env, source: &Path) -> Result<Option<Manifest>, Error> {
+        let on_disk = data_names(env, source)?;
+        let logs = log_numbers(env, source)?;
+        Ok(self.newest().filter(|newest| {
+            let is_there = |name: &DataName| on_disk.contains(name);
+            let is_older = |name: &DataName| name.file_number < newest.next_file_number;
+            let has_log = newest.generation == 1 || logs.contains(&newest.floor_file);
+            let is_newest = newest.generation == self.named_max;
+            let fits = newest.data_files().iter().all(is_there) && on_disk.iter().all(is_older);
+            is_newest && fits && has_log
+        }))
     }
 }
 
@@ -162,7 +167,7 @@ fn read_copies(
     pointer: Option<&Pointer>,
     report: &mut RepairReport,
 ) -> Result<Copies, Error> {
-    let entries = env.vfs.list(&source.join(MANIFEST_DIR)).unwrap_or_default();
+    let entries = list(env, &source.join(MANIFEST_DIR))?;
     let names = entries
         .iter()
         .filter_map(|entry| ManifestName::parse(&entry.name))
@@ -206,35 +211,52 @@ fn read_copies(
     Ok(copies)
 }
 
+/// What is in a directory; nothing where it is missing. One that cannot be listed may hold all
+/// that seems to be missing, so that is no damage but an error.
+fn list(env: &Env, dir: &Path) -> Result<Vec<DirEntry>, Error> {
+    match env.vfs.list(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed.map_err(|error| Error::io("list", dir, error)),
+    }
+}
+
+/// Numbers of the log files, ascending.
+pub(super) fn log_numbers(env: &Env, source: &Path) -> Result<Vec<FileNumber>, Error> {
+    match list_logs(env, &source.join(WAL_DIR)) {
+        Err(WalError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Ok(Vec::new())
+        }
+        numbers => Ok(numbers?),
+    }
+}
+
 /// Finished files of the segments directory, ascending.
-pub(super) fn data_names(env: &Env, source: &Path) -> Vec<DataName> {
-    let entries = env.vfs.list(&source.join(SEGMENTS_DIR)).unwrap_or_default();
+pub(super) fn data_names(env: &Env, source: &Path) -> Result<Vec<DataName>, Error> {
+    let entries = list(env, &source.join(SEGMENTS_DIR))?;
     let mut names: Vec<DataName> = entries
         .iter()
         .filter_map(|entry| DataName::parse(&entry.name))
         .filter(|name| !name.temp)
         .collect();
     names.sort_unstable();
-    names
+    Ok(names)
 }
 
-fn read_footers(env: &Env, source: &Path) -> Vec<Description> {
+fn read_footers(env: &Env, source: &Path) -> Result<Vec<Description>, Error> {
     let dir = source.join(SEGMENTS_DIR);
-    data_names(env, source)
+    Ok(data_names(env, source)?
         .into_iter()
         .filter(|name| name.kind == DataKind::Segment)
         .filter_map(|name| Description::read(&*env.vfs, &dir, name.file_number).ok())
-        .collect()
+        .collect())
 }
 
-fn id_of_logs(env: &Env, source: &Path) -> Option<StoreId> {
+fn id_of_logs(env: &Env, source: &Path) -> Result<Option<StoreId>, Error> {
     let dir = source.join(WAL_DIR);
-    let numbers = list_logs(env, &dir).unwrap_or_default();
-    most_named(
-        numbers
-            .into_iter()
-            .filter_map(|number| peek_store_id(env, &dir, number)),
-    )
+    let numbers = log_numbers(env, source)?.into_iter();
+    Ok(most_named(
+        numbers.filter_map(|number| peek_store_id(env, &dir, number)),
+    ))
 }
 
 /// What most say; of equals the smallest.

@@ -20,13 +20,15 @@
 //!   times, ids, scopes, texts, tags, attributes and vectors are bit by bit the old ones; terms
 //!   are made anew, the catalog is built by the first open.
 //!
-//! What a repair cannot know: with every manifest lost, a segment file that is lost too leaves
-//! no trace but its delete set and its part of the log; and where a power cut brought back
+//! What a repair cannot know: with every manifest lost, a segment file or delete set that is
+//! lost too leaves no trace but its part of the log (so without a log from the first commit on
+//! no such repair calls itself complete); and where a power cut brought back
 //! files that a compaction without output had just unlinked, their rows count again.
 //!
-//! Doing: `identity`, `sources` (segments and delete sets), `gather` (the ledger and its
-//! holes), `write` (the new store). Values: `ledger`, `report`, `error`.
+//! Doing: `identity`, `sources` (segments and delete sets), `doubt` (what may be gone without
+//! a trace), `gather` (the ledger and its holes), `write` (the new store). Values: `ledger`, `report`, `error`.
 
+mod doubt;
 mod error;
 mod gather;
 mod identity;
@@ -50,7 +52,7 @@ use crate::manifest::tag_graph::{StoredEdge, read_unreferenced_tag_graph};
 use crate::options::Setup;
 use crate::settings::LOCK_NAME;
 use crate::tag_graph::{TagEdge, TagGraph};
-use identity::{Origin, data_names};
+use identity::{Origin, data_names, log_numbers};
 use write::{Contents, Site, hex};
 
 /// How a store is repaired.
@@ -150,7 +152,11 @@ pub fn repair(
         );
     }
     let graph = read_graph(source, &origin, options, &mut report)?;
-    let gathered = gather::gather(&origin, &segments, &log, graph, &mut report);
+    let log_files = log_numbers(&options.env, source)?;
+    let lost_begin = doubt::lost_begin(&origin, &segments, &log, &log_files);
+    let at_risk = doubt::lost_deletes(&origin, &segments, &log, &log_files);
+    report.deletes_at_risk.extend(at_risk);
+    let gathered = gather::gather(&origin, &segments, &log, lost_begin, graph, &mut report);
 
     let mut lost = gathered.settle(&mut report);
     let mut contents = Contents::new(&segments, &log, &origin);
@@ -219,7 +225,7 @@ fn read_graph(
     let number = match &origin.listed {
         Some(manifest) => manifest.tag_graph.map(|side| side.file_number),
         None => {
-            let names = data_names(&options.env, source);
+            let names = data_names(&options.env, source)?;
             let graphs = names.iter().filter(|name| name.kind == DataKind::TagGraph);
             graphs.map(|name| name.file_number).max()
         }

@@ -48,7 +48,7 @@ pub(super) fn open_segments(
     report: &mut RepairReport,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<SourceSegment>, Error> {
-    let names = data_names(&options.env, source);
+    let names = data_names(&options.env, source)?;
     let mut deaths = read_deaths(source, origin, options, &names, report)?;
     let manifest = origin.listed.as_ref().or(origin.older.as_ref());
     let entries = manifest.map_or(&[][..], |manifest| &manifest.segments);
@@ -77,9 +77,7 @@ pub(super) fn open_segments(
         });
     }
     mark_live(&mut segments, origin, &on_disk, report);
-    if origin.listed.is_some() {
-        risks_of_listed(&segments, &names, report);
-    }
+    risks_of_named(&segments, &names, report);
     Ok(segments)
 }
 
@@ -218,8 +216,9 @@ fn mark_live(
     }
 }
 
-/// Delete sets that the manifest names and that cannot be read in full.
-fn risks_of_listed(segments: &[SourceSegment], names: &[DataName], report: &mut RepairReport) {
+/// Delete sets that a manifest names and that cannot be read in full. What an older manifest
+/// names may rightly be gone: then a newer set of the segment says as much.
+fn risks_of_named(segments: &[SourceSegment], names: &[DataName], report: &mut RepairReport) {
     for segment in segments.iter().filter(|segment| segment.is_live) {
         let Some(side) = segment.entry.as_ref().and_then(|entry| entry.deletes) else {
             continue;

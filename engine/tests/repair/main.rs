@@ -7,4 +7,5 @@
 
 mod bed;
 mod damage;
+mod losses;
 mod random;

@@ -174,6 +174,13 @@ impl LogSalvage {
         }
     }
 
+    /// Last seq before the oldest file, as far as it is known; 0 where the log begins with the
+    /// store, and where there is no file.
+    #[must_use]
+    pub fn base_seq(&self) -> u64 {
+        self.base_seq
+    }
+
     /// True if every operation from `first` to `last` is in a whole frame: then nothing that
     /// happened in between is unknown.
     #[must_use]

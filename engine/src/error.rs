@@ -192,6 +192,7 @@ fn manifest_kind(error: &ManifestError) -> ErrorKind {
         ManifestError::Missing { .. }
         | ManifestError::EmptyDirectory { .. }
         | ManifestError::NotAStore { .. }
+        | ManifestError::IsBackup { .. }
         | ManifestError::CreationUnfinished { .. } => ErrorKind::FixCall,
         ManifestError::NewerFormat { .. } => ErrorKind::WrongVersion,
         ManifestError::Io { .. } => ErrorKind::System,

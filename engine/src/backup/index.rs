@@ -39,7 +39,7 @@ use crate::manifest::names::{
 use crate::manifest::{MANIFEST_BYTES_MAX, SEGMENTS_MAX, SIDE_FILE_BYTES_MAX, StoreId};
 
 /// Name of the index.
-pub(super) const INDEX: &str = "BACKUP";
+pub(super) const INDEX: &str = crate::manifest::names::BACKUP;
 /// The index while it is written.
 pub(super) const INDEX_TEMP: &str = "BACKUP.tmp";
 /// Version of the index. 0: may still change.

@@ -65,6 +65,12 @@ pub enum ManifestError {
         /// The store path.
         path: PathBuf,
     },
+    /// The directory is a backup.
+    #[error("{}: this is a backup (it has BACKUP), not a store; use `chronolith restore`", path.display())]
+    IsBackup {
+        /// The path.
+        path: PathBuf,
+    },
     /// There is a store, but its pointer is gone.
     #[error("{}: CURRENT is missing though the store has data; run repair", path.display())]
     CurrentMissing {

@@ -14,7 +14,7 @@ use super::format::{At, Expected, FORMAT_VERSION, Fault, MANIFEST_BYTES_MAX, dec
 use super::io::{ReadFault, read_whole};
 use super::model::Manifest;
 use super::names::{
-    CATALOG_DIR, CURRENT, CURRENT_TEMP, CopyName, DataName, LOCK, MANIFEST_DIR, ManifestName,
+    BACKUP, CATALOG_DIR, CURRENT, CURRENT_TEMP, CopyName, DataName, LOCK, MANIFEST_DIR, ManifestName,
     RESERVE, SEGMENTS_DIR, WAL_DIR,
 };
 use super::pointer::{self, Pointer};
@@ -268,7 +268,9 @@ fn survey(vfs: &dyn Vfs, store: &Path) -> Result<ManifestError, ManifestError> {
         .any(|name| !name.temp);
     // A foreign directory may well have a `wal` of its own.
     let log = !inside(WAL_DIR)?.is_empty() && (has(MANIFEST_DIR) || !foreign);
-    Ok(if later || data || log {
+    Ok(if (later || data || log) && has(BACKUP) {
+        ManifestError::IsBackup { path }
+    } else if later || data || log {
         ManifestError::CurrentMissing { path }
     } else if foreign {
         ManifestError::NotAStore { path }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// The pointer.
 pub const CURRENT: &str = "CURRENT";
+/// The index of a backup, where a store has its pointer.
+pub const BACKUP: &str = "BACKUP";
 /// The pointer while it is written.
 pub const CURRENT_TEMP: &str = "CURRENT.tmp";
 /// The writer's lock file.

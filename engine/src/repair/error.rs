@@ -28,6 +28,19 @@ pub enum RepairError {
     /// No file says which store this is.
     #[error("no manifest, segment or log file is whole enough to say which store it belongs to")]
     IdentityUnknown,
+    /// The source is a backup, not a store.
+    #[error("{path} is a backup (it has BACKUP): use `chronolith restore`")]
+    IsBackup {
+        /// The source.
+        path: PathBuf,
+    },
+    /// The place where the new store would be built is taken by something that no repair made.
+    /// It is left alone.
+    #[error("{path} is in the way and was not left by a repair; move it away")]
+    NotALeftover {
+        /// What is in the way.
+        path: PathBuf,
+    },
     /// Another repair builds at the same destination.
     #[error("{path} is being built by another repair; wait until it is done, or stop it")]
     InProgress {

@@ -26,7 +26,8 @@
 //! files that a compaction without output had just unlinked, their rows count again.
 //!
 //! Doing: `identity`, `sources` (segments and delete sets), `doubt` (what may be gone without
-//! a trace), `gather` (the ledger and its holes), `write` (the new store). Values: `ledger`, `report`, `error`.
+//! a trace), `gather` (the ledger and its holes), `site` (where the new store is built), `write`
+//! (the new store). Values: `ledger`, `report`, `error`.
 
 mod doubt;
 mod error;
@@ -34,6 +35,7 @@ mod gather;
 mod identity;
 mod ledger;
 mod report;
+mod site;
 mod sources;
 mod write;
 
@@ -47,13 +49,14 @@ pub use error::RepairError;
 pub use report::{DamagedFile, DeletesAtRisk, LostId, ManifestState, Missing, RepairReport};
 
 use crate::error::Error;
-use crate::manifest::names::{DataKind, DataName, WAL_DIR};
+use crate::manifest::names::{BACKUP, CURRENT, DataKind, DataName, WAL_DIR};
 use crate::manifest::tag_graph::{StoredEdge, read_unreferenced_tag_graph};
 use crate::options::Setup;
 use crate::settings::LOCK_NAME;
 use crate::tag_graph::{TagEdge, TagGraph};
 use identity::{Origin, data_names, log_numbers};
-use write::{Contents, Site, hex};
+use site::Site;
+use write::{Contents, hex};
 
 /// How a store is repaired.
 #[derive(Debug, Clone)]
@@ -112,8 +115,8 @@ pub enum RepairStage {
 /// # Errors
 /// `Locked`: close the store first. [`Error::Repair`]: see [`RepairError`]. A newer format is
 /// refused as `WrongVersion`. Failures of the destination's file system. What cannot be read of
-/// the source is no error but in the report, unless the system refuses for want of rights,
-/// memory or descriptors, of which each segment takes one.
+/// the source is no error but in the report, unless a directory of it cannot be listed, or the
+/// system refuses for want of rights, memory or descriptors, of which each segment takes one.
 pub fn repair(
     source: impl AsRef<Path>,
     dest: impl AsRef<Path>,
@@ -121,10 +124,35 @@ pub fn repair(
     progress: &mut dyn FnMut(RepairProgress),
 ) -> Result<RepairReport, Error> {
     let (source, dest) = (source.as_ref(), dest.as_ref());
+    refuse_backup(source, options)?;
     refuse_live(source, options)?;
     let mut report = RepairReport::default();
     let origin = Origin::find(source, options, &mut report)?;
-    let site = Site::prepare(source, dest, options)?;
+    let site = Site::prepare(source, dest, &origin.store_id, options)?;
+    match salvage(source, &origin, &site, options, &mut report, progress) {
+        Ok(lost) => report.lost_ids = lost,
+        Err(error) => {
+            site.abandon(options);
+            return Err(error);
+        }
+    }
+    report.lost_ids.sort();
+    report.lost_ids.dedup();
+    report.lost_ids_total = report.lost_ids.len() as u64;
+    report.lost_ids.truncate(options.lost_ids_max);
+    Ok(report)
+}
+
+/// Reads the source, writes the new store and gives it its name; returns the records that are
+/// known to be lost, some of them twice.
+fn salvage(
+    source: &Path,
+    origin: &Origin,
+    site: &Site,
+    options: &RepairOptions,
+    report: &mut RepairReport,
+    progress: &mut dyn FnMut(RepairProgress),
+) -> Result<Vec<LostId>, Error> {
     report.source_id = hex(&origin.store_id);
     if origin.listed.is_none() {
         report.manifest = ManifestState::Rebuilt;
@@ -137,9 +165,9 @@ pub fn repair(
     let at = |stage| move |done, total| RepairProgress { stage, done, total };
     let stage = at(RepairStage::Segments);
     let mut step = |done, total| progress(stage(done, total));
-    let segments = sources::open_segments(source, &origin, options, &mut report, &mut step)?;
+    let segments = sources::open_segments(source, origin, options, report, &mut step)?;
     progress(at(RepairStage::Log)(0, 1));
-    let log = read_log(source, &origin, options)?;
+    let log = read_log(source, origin, options)?;
     if !log.end_is_proven {
         let last = log
             .frames
@@ -151,41 +179,32 @@ pub fn repair(
                 .into(),
         );
     }
-    let graph = read_graph(source, &origin, options, &mut report)?;
+    let graph = read_graph(source, origin, options, report)?;
     let log_files = log_numbers(&options.env, source)?;
-    let lost_begin = doubt::lost_begin(&origin, &segments, &log, &log_files);
-    let at_risk = doubt::lost_deletes(&origin, &segments, &log, &log_files);
+    let lost_begin = doubt::lost_begin(origin, &segments, &log, &log_files);
+    let at_risk = doubt::lost_deletes(origin, &segments, &log, &log_files);
     report.deletes_at_risk.extend(at_risk);
-    let gathered = gather::gather(&origin, &segments, &log, lost_begin, graph, &mut report);
+    let gathered = gather::gather(origin, &segments, &log, lost_begin, graph, report);
 
-    let mut lost = gathered.settle(&mut report);
-    let mut contents = Contents::new(&segments, &log, &origin);
+    let mut lost = gathered.settle(report);
+    let mut contents = Contents::new(&segments, &log, origin);
     let stage = at(RepairStage::Writing);
     let mut step = |done, total| progress(stage(done, total));
-    let built = site
-        .build(
-            &origin,
-            &gathered,
-            &mut contents,
-            options,
-            &mut report,
-            &mut step,
-        )
-        .and_then(|damaged| refuse_live(source, options).map(|()| damaged))
-        .and_then(|damaged| site.publish(options).map(|()| damaged));
-    match built {
-        Ok(damaged) => lost.extend(damaged),
-        Err(error) => {
-            site.abandon(options);
-            return Err(error);
-        }
+    let damaged = site.build(origin, &gathered, &mut contents, options, report, &mut step)?;
+    refuse_live(source, options)?;
+    site.publish(options)?;
+    lost.extend(damaged);
+    Ok(lost)
+}
+
+/// Refuses a backup: what it holds stands in places of its own, and `restore` knows them.
+fn refuse_backup(source: &Path, options: &RepairOptions) -> Result<(), Error> {
+    let is_there = |name: &str| options.env.vfs.stat(&source.join(name)).is_ok();
+    if is_there(BACKUP) && !is_there(CURRENT) {
+        let path = source.to_path_buf();
+        return Err(RepairError::IsBackup { path }.into());
     }
-    lost.sort();
-    lost.dedup();
-    report.lost_ids_total = lost.len() as u64;
-    lost.truncate(options.lost_ids_max);
-    report.lost_ids = lost;
-    Ok(report)
+    Ok(())
 }
 
 /// Refuses a store that a writer has open. Asks the lock, and lets go of it at once.

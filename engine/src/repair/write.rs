@@ -1,131 +1,30 @@
-//! How does the ledger become a new store? Beside the destination, in seq order, then renamed.
-//!
-//! A store is built under a temporary name next to the destination, closed, looked at, synced
-//! and renamed: a crash leaves the destination absent or complete, and at worst a directory of
-//! ours that the next repair to the same place removes.
-
-use std::io;
-use std::path::{Path, PathBuf};
+//! How does the ledger become a new store? In seq order, then closed and looked at.
 
 use chronolith_segments::{Op, OpRef, PutMode, Record, Scope, decode_batch, encode_batch};
 use chronolith_wal::{FrameReader, LogSalvage};
 
 use super::RepairOptions;
-use super::error::RepairError;
 use super::gather::Gathered;
 use super::identity::Origin;
 use super::ledger::{Entry, Key, Place};
 use super::report::{LostId, Missing, RepairReport};
+use super::site::Site;
 use super::sources::SourceSegment;
 use crate::error::Error;
-use crate::manifest::names::{MANIFEST_DIR, SEGMENTS_DIR, WAL_DIR};
 use crate::manifest::{self, Manifest};
 use crate::options::{Maintenance, Options};
-use crate::paths::{is_inside, parent_of};
-use crate::settings::LOCK_NAME;
 use crate::store::Store;
 use crate::write::{ReadyBatch, decode};
 
-/// What the directory is called while it is built: the destination's name and this.
-const BUILDING: &str = ".chronolith-repair";
 /// Records read and written at a time.
 const CHUNK_RECORDS: usize = 256;
 /// A batch is closed over this many bytes: far below a frame's limit with any one record more.
 const BATCH_BYTES: usize = 2 << 20;
 
-/// Where the new store is built and where it goes.
-#[derive(Debug)]
-pub(super) struct Site {
-    dest: PathBuf,
-    parent: PathBuf,
-    building: PathBuf,
-}
-
 /// A record with its vector as stored.
 type Content = (Record, Option<Vec<u8>>);
 
 impl Site {
-    /// Checks that nothing is in the way, and takes away what a crashed repair left.
-    pub(super) fn prepare(
-        source: &Path,
-        dest: &Path,
-        options: &RepairOptions,
-    ) -> Result<Self, Error> {
-        let vfs = &*options.env.vfs;
-        if is_inside(dest, source) || is_inside(source, dest) {
-            let path = dest.to_path_buf();
-            return Err(RepairError::DestinationInside { path }.into());
-        }
-        let occupied = || RepairError::DestinationOccupied {
-            path: dest.to_path_buf(),
-        };
-        match vfs.list(dest) {
-            Ok(entries) if entries.is_empty() => {}
-            Ok(_) => return Err(occupied().into()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-                return Err(occupied().into());
-            }
-            Err(error) => return Err(Error::io("list", dest, error)),
-        }
-        let name = dest.file_name().ok_or_else(occupied)?;
-        let mut building = name.to_os_string();
-        building.push(BUILDING);
-        let parent = parent_of(dest).to_path_buf();
-        let site = Self {
-            dest: dest.to_path_buf(),
-            building: parent.join(building),
-            parent,
-        };
-        site.clear(options)?;
-        Ok(site)
-    }
-
-    /// Removes what stands under the temporary name, unless somebody is building there.
-    fn clear(&self, options: &RepairOptions) -> Result<(), Error> {
-        let vfs = &*options.env.vfs;
-        if vfs.stat(&self.building).is_err() {
-            return Ok(());
-        }
-        let lock = self.building.join(LOCK_NAME);
-        if vfs.stat(&lock).is_ok() {
-            match vfs.try_lock(&lock) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let path = self.building.clone();
-                    return Err(RepairError::InProgress { path }.into());
-                }
-                _ => {}
-            }
-        }
-        vfs.remove_dir_all(&self.building)
-            .map_err(|error| Error::io("remove", &self.building, error))
-    }
-
-    /// Removes a store that did not get its name.
-    pub(super) fn abandon(&self, options: &RepairOptions) {
-        let _ = options.env.vfs.remove_dir_all(&self.building);
-    }
-
-    /// Gives the finished store its name.
-    pub(super) fn publish(&self, options: &RepairOptions) -> Result<(), Error> {
-        let vfs = &*options.env.vfs;
-        let inner = [WAL_DIR, SEGMENTS_DIR, MANIFEST_DIR].map(|name| self.building.join(name));
-        for dir in inner.iter().chain([&self.building]) {
-            vfs.sync_dir(dir)
-                .map_err(|error| Error::io("sync", dir, error))?;
-        }
-        vfs.rename(&self.building, &self.dest)
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists => {
-                    let path = self.dest.clone();
-                    RepairError::DestinationOccupied { path }.into()
-                }
-                _ => Error::io("rename", &self.building, error),
-            })?;
-        vfs.sync_dir(&self.parent)
-            .map_err(|error| Error::io("sync", &self.parent, error))
-    }
-
     /// Builds the store; returns the records of the ledger whose content is damaged.
     pub(super) fn build(
         &self,
@@ -140,9 +39,9 @@ impl Site {
         options.env.entropy.fill(&mut store_id);
         report.store_id = hex(&store_id);
         let first = Manifest::first(store_id, origin.created_us, origin.settings.clone());
-        manifest::create(&*options.env.vfs, &self.building, &first)?;
+        manifest::create(&*options.env.vfs, self.store(), &first)?;
         let store = Store::open(
-            &self.building,
+            self.store(),
             Options {
                 maintenance: Maintenance::Manual,
                 memtable_bytes_max: options.memtable_bytes_max,
@@ -173,7 +72,7 @@ impl Site {
             env: options.env.clone(),
             ..Options::default()
         };
-        let stats = crate::reader::ReadOnlyStore::open(&self.building, options)?.stats()?;
+        let stats = crate::reader::ReadOnlyStore::open(self.store(), options)?.stats()?;
         if stats.records == report.records {
             return Ok(());
         }

@@ -8,4 +8,5 @@
 mod bed;
 mod damage;
 mod losses;
+mod place;
 mod random;

@@ -75,6 +75,37 @@ fn a_lost_manifest_is_rebuilt_and_deletes_stay() {
 }
 
 #[test]
+fn a_log_that_is_gone_ends_with_three() {
+    let room = Room::new();
+    let store = store(&room);
+    std::fs::remove_dir_all(format!("{store}/wal")).expect("removed");
+    let run = chronolith(["repair", &store, &room.path("fixed")]).ends(3);
+    assert!(run.stdout.contains("NOT COMPLETE"), "{run:#?}");
+}
+
+#[test]
+fn a_backup_and_a_directory_in_the_way_are_refused() {
+    let room = Room::new();
+    let store = store(&room);
+    let (copy, fixed) = (room.path("copy"), room.path("fixed"));
+    chronolith(["backup", &store, &copy]).ends(0);
+    chronolith(["repair", &copy, &fixed])
+        .ends(1)
+        .says("chronolith restore");
+    let other = format!("{fixed}.chronolith-repair");
+    std::fs::create_dir(&other).expect("made");
+    let thesis = format!("{other}/thesis.txt");
+    std::fs::write(&thesis, "two years of work").expect("written");
+    chronolith(["repair", &store, &fixed])
+        .ends(1)
+        .says("move it away");
+    assert!(Path::new(&thesis).exists());
+    std::fs::remove_dir_all(&other).expect("removed");
+    chronolith(["repair", &store, &fixed]).ends(0);
+    assert!(!Path::new(&other).exists());
+}
+
+#[test]
 fn what_is_lost_ends_with_three_and_shows_no_content() {
     let room = Room::new();
     let store = store(&room);

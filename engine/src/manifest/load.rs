@@ -14,8 +14,8 @@ use super::format::{At, Expected, FORMAT_VERSION, Fault, MANIFEST_BYTES_MAX, dec
 use super::io::{ReadFault, read_whole};
 use super::model::Manifest;
 use super::names::{
-    BACKUP, CATALOG_DIR, CURRENT, CURRENT_TEMP, CopyName, DataName, LOCK, MANIFEST_DIR, ManifestName,
-    RESERVE, SEGMENTS_DIR, WAL_DIR,
+    BACKUP, CATALOG_DIR, CURRENT, CURRENT_TEMP, CopyName, DataName, LOCK, MANIFEST_DIR,
+    ManifestName, RESERVE, SEGMENTS_DIR, WAL_DIR,
 };
 use super::pointer::{self, Pointer};
 

@@ -43,7 +43,7 @@ fn a_directory_that_no_repair_left_is_not_removed() {
             "{name}: {refused}"
         );
         assert!(refused.to_string().contains(BUILDING), "{refused}");
-        assert_eq!(building(&taken), [path.clone()], "{name}");
+        assert_eq!(building(&taken), std::slice::from_ref(&path), "{name}");
         assert_eq!(taken.vfs.content(&path).expect("there"), bytes);
     }
     bed.vfs.create_dir(Path::new(BUILDING)).expect("made");

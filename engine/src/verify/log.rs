@@ -201,7 +201,10 @@ impl LogLook {
             Err(error) => return Err(Error::io("read", path, error)),
         };
         let (kind, message) = match unsynced {
-            true => (FindingKind::Tail, "is missing, short or empty, as after a crash"),
+            true => (
+                FindingKind::Tail,
+                "is missing, short or empty, as after a crash",
+            ),
             false => (FindingKind::Degraded, "checksum mismatch"),
         };
         let message = format!(

@@ -158,7 +158,12 @@ fn damage_is_told_from_what_is_served_all_the_same() {
     let status = path.join("wal/STATUS");
     rewrite(&status, |bytes| bytes.fill(0));
     let report = scrub(&path);
-    finds(&report, FindingKind::Tail, "wal/STATUS", "missing, short or empty");
+    finds(
+        &report,
+        FindingKind::Tail,
+        "wal/STATUS",
+        "missing, short or empty",
+    );
     assert!(report.is_ok());
     fs::remove_file(&status).expect("removed");
     finds(

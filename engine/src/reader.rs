@@ -303,11 +303,19 @@ fn open_consistent(options: &Options, dir: &Path) -> Result<State, Error> {
             _ => (start_ns, OPEN_WAIT),
         };
         if Duration::from_nanos(now_ns.saturating_sub(since_ns)) > wait_max {
-            if let Some(Error::Segment(_) | Error::SideFile(_)) = missing {
-                // Nobody published meanwhile: the segment is lost, and fails what needs it.
-                return State::open(options, dir, Absent::Lost);
+            let is_lost = matches!(missing, Some(Error::Segment(_) | Error::SideFile(_)));
+            if !is_lost {
+                return Err(missing.map_or_else(busy, gone_for_good));
             }
-            return Err(missing.map_or_else(busy, gone_for_good));
+            // What is missing is lost, and fails what needs it: unless a writer publishes now.
+            let found = State::open(options, dir, Absent::Lost);
+            let stands = manifest::read_current(&*options.env.vfs, dir)? == before;
+            let is_late = Duration::from_nanos(now_ns.saturating_sub(start_ns)) > OPEN_WAIT;
+            match found {
+                found if stands => return found,
+                _ if is_late => return Err(busy()),
+                _ => behind_ns = None,
+            }
         }
         clock.sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(200));

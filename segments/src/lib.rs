@@ -55,7 +55,8 @@ pub use prepared::{
     Prepared, TokenCounter, VectorFormat, VectorSpace, check_vector, prepare_vector,
 };
 pub use read::{
-    Partition, Population, Postings, Run, ScopeEntry, Stored, TermStream, TimeOrder, Zone,
+    LENGTH_LONG, Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds, TermEntry,
+    TermStream, TimeOrder, Zone,
 };
 pub use record::{Record, RowFields, SourceClass, TIME_MAX_US, TIME_MIN_US};
 pub use scope::{KeyRange, Scope, ScopeRanges, ScopeSelector};

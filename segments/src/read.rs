@@ -13,6 +13,7 @@ use std::ops::{ControlFlow, Range};
 use roaring::RoaringBitmap;
 
 use crate::error::SegmentError;
+use crate::postings::ListPlace;
 use crate::record::RowFields;
 use crate::scope::ScopeRanges;
 
@@ -82,6 +83,9 @@ pub struct Stored {
     pub attributes: String,
 }
 
+/// The byte of [`Partition::short_lengths`] for rows of this length or more.
+pub const LENGTH_LONG: u8 = u8::MAX;
+
 /// Order of a walk along a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeOrder {
@@ -89,6 +93,55 @@ pub enum TimeOrder {
     OldestFirst,
     /// Descending event time.
     NewestFirst,
+}
+
+/// Pairs of (frequency, length) that bound a term's postings, whatever the statistics: every
+/// posting has at most the frequency and at least the length of one of them. The Pareto front
+/// of the real pairs, or something above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TermBounds {
+    pairs: [(u32, u32); Self::PAIRS_MAX],
+    count: u8,
+}
+
+impl TermBounds {
+    /// Most pairs.
+    pub const PAIRS_MAX: usize = 4;
+
+    /// True of any postings.
+    pub const UNKNOWN: Self = Self::one(u32::MAX, 0);
+
+    /// One pair.
+    pub const fn one(freq: u32, length: u32) -> Self {
+        let mut pairs = [(0, 0); Self::PAIRS_MAX];
+        pairs[0] = (freq, length);
+        Self { pairs, count: 1 }
+    }
+
+    /// The pairs, at least one.
+    pub fn pairs(&self) -> &[(u32, u32)] {
+        &self.pairs[..usize::from(self.count)]
+    }
+}
+
+/// What a partition knows of a term: looked up once a query, good for every run of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TermEntry {
+    /// Rows of the partition that hold the term, dead ones included; an upper bound in a
+    /// memtable.
+    pub rows: u32,
+    /// What bounds their postings.
+    pub bounds: TermBounds,
+    pub(crate) place: TermPlace,
+}
+
+/// Where a partition keeps a term's postings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TermPlace {
+    /// A segment's posting list.
+    Segment(ListPlace),
+    /// Ordinal of the term.
+    Memtable(u32),
 }
 
 /// One term's postings inside one run, rows ascending.
@@ -182,11 +235,33 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
         visit: &mut dyn FnMut(u32, i64) -> ControlFlow<()>,
     ) -> Result<()>;
 
+    /// What is known of `term`; `None` where no row of the partition holds it.
+    ///
+    /// # Errors
+    /// Damage in the dictionary.
+    fn term(&self, term: &[u8]) -> Result<Option<TermEntry>>;
+
+    /// The postings inside the run of a term that [`Partition::term`] of the same partition
+    /// gave; `None` where no row of the run holds it.
+    ///
+    /// # Errors
+    /// Damage in the postings.
+    fn postings_of<'a>(
+        &'a self,
+        term: &TermEntry,
+        run: &Run,
+    ) -> Result<Option<Box<dyn Postings + 'a>>>;
+
     /// The postings of `term` inside the run; `None` where no row of the run holds it.
     ///
     /// # Errors
     /// Damage in dictionary or postings.
-    fn postings<'a>(&'a self, term: &[u8], run: &Run) -> Result<Option<Box<dyn Postings + 'a>>>;
+    fn postings<'a>(&'a self, term: &[u8], run: &Run) -> Result<Option<Box<dyn Postings + 'a>>> {
+        match self.term(term)? {
+            Some(entry) => self.postings_of(&entry, run),
+            None => Ok(None),
+        }
+    }
 
     /// All terms with their postings, for a merge. A memtable must be sealed.
     ///
@@ -211,6 +286,13 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Damage in the column.
     fn length(&self, row: u32) -> Result<u32>;
+
+    /// One byte a row: its exact length, or [`LENGTH_LONG`] where that is as long or longer
+    /// and [`Partition::length`] must be asked. Empty where the partition keeps no such bytes.
+    ///
+    /// # Errors
+    /// Damage in the column.
+    fn short_lengths(&self) -> Result<&[u8]>;
 
     /// Source class column value of a row; 0 = none.
     ///

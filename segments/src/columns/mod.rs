@@ -19,7 +19,7 @@ pub(crate) use packed::{Packed, partition_point, write_packed};
 use crate::error::SegmentError;
 use crate::format::bytes::{Put, Take};
 use crate::format::{Section, SectionSink};
-use crate::read::Zone;
+use crate::read::{LENGTH_LONG, Zone};
 use crate::record::RowFields;
 
 type Result<T> = std::result::Result<T, SegmentError>;
@@ -198,6 +198,16 @@ impl Columns {
     /// Exact length in counted tokens.
     pub(crate) fn length(&self, row: u32) -> Result<u32> {
         self.column(Kind::Length).get_u32(row)
+    }
+
+    /// Every row's length as one byte; see [`crate::Partition::short_lengths`].
+    pub(crate) fn short_lengths(&self) -> Result<Box<[u8]>> {
+        let column = self.column(Kind::Length);
+        let short = |row| {
+            let length = column.get_u32(row)?;
+            Ok(u8::try_from(length).unwrap_or(LENGTH_LONG))
+        };
+        (0..column.count()).map(short).collect()
     }
 
     /// Source class column value.

@@ -12,7 +12,8 @@ use roaring::RoaringBitmap;
 use crate::error::SegmentError;
 use crate::prepared::Prepared;
 use crate::read::{
-    Partition, Population, Postings, Run, ScopeEntry, Stored, TermStream, TimeOrder, Zone,
+    Partition, Population, Postings, Run, ScopeEntry, Stored, TermEntry, TermStream, TimeOrder,
+    Zone,
 };
 use crate::record::{RowFields, SourceClass};
 use crate::scope::ScopeRanges;
@@ -235,6 +236,14 @@ impl Partition for Naive {
         Ok(())
     }
 
+    fn term(&self, _: &[u8]) -> Result<Option<TermEntry>> {
+        unreachable!("asked for the postings at once")
+    }
+
+    fn postings_of<'a>(&'a self, _: &TermEntry, _: &Run) -> Result<Option<Box<dyn Postings + 'a>>> {
+        unreachable!("asked for the postings at once")
+    }
+
     fn postings<'a>(&'a self, term: &[u8], run: &Run) -> Result<Option<Box<dyn Postings + 'a>>> {
         let mut found: Vec<_> = self
             .in_run(run)
@@ -294,6 +303,10 @@ impl Partition for Naive {
 
     fn length(&self, row: u32) -> Result<u32> {
         Ok(self.row(row).prepared.analyzed.length())
+    }
+
+    fn short_lengths(&self) -> Result<&[u8]> {
+        Ok(&[])
     }
 
     fn source_class(&self, row: u32) -> Result<u8> {

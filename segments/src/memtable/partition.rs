@@ -15,7 +15,8 @@ use super::{
 };
 use crate::error::SegmentError;
 use crate::read::{
-    Partition, Population, Postings, Run, ScopeEntry, Stored, TermStream, TimeOrder, Zone,
+    Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds, TermEntry, TermPlace,
+    TermStream, TimeOrder, Zone,
 };
 use crate::record::RowFields;
 use crate::scope::{KeyRange, ScopeRanges};
@@ -159,10 +160,24 @@ impl Partition for Memtable {
         Ok(())
     }
 
-    fn postings<'a>(&'a self, term: &[u8], run: &Run) -> Result<Option<Box<dyn Postings + 'a>>> {
-        let list = self
-            .find_term(term)
-            .and_then(|term| self.find_pair(run.key, term));
+    fn term(&self, term: &[u8]) -> Result<Option<TermEntry>> {
+        let entry = |ordinal| TermEntry {
+            rows: self.rows(),
+            bounds: TermBounds::UNKNOWN,
+            place: TermPlace::Memtable(ordinal),
+        };
+        Ok(self.find_term(term).map(entry))
+    }
+
+    fn postings_of<'a>(
+        &'a self,
+        term: &TermEntry,
+        run: &Run,
+    ) -> Result<Option<Box<dyn Postings + 'a>>> {
+        let TermPlace::Memtable(term) = term.place else {
+            unreachable!("a segment's term is not asked of a memtable");
+        };
+        let list = self.find_pair(run.key, term);
         let cursor = list.and_then(|list| Cursor::new(View::new(&self.arena, list), &run.rows));
         Ok(cursor.map(|cursor| Box::new(cursor) as Box<dyn Postings + 'a>))
     }
@@ -196,6 +211,10 @@ impl Partition for Memtable {
 
     fn length(&self, row: u32) -> Result<u32> {
         Ok(self.column(row, LENGTH))
+    }
+
+    fn short_lengths(&self) -> Result<&[u8]> {
+        Ok(&[])
     }
 
     fn source_class(&self, row: u32) -> Result<u8> {

@@ -50,6 +50,8 @@ pub struct Segment {
     ids: Ids,
     source_ids: Option<Names>,
     terms: Lazy<Terms>,
+    /// See [`crate::Partition::short_lengths`].
+    short_lengths: Lazy<Box<[u8]>>,
     tags: Lazy<Tags>,
     vectors: Option<Vectors>,
     texts: Lazy<Texts>,
@@ -140,6 +142,7 @@ impl Segment {
                 .map(|section| Names::open(&section, NAME_BYTES_MAX))
                 .transpose()?,
             terms: Lazy::new(),
+            short_lengths: Lazy::new(),
             tags: Lazy::new(),
             texts: Lazy::new(),
             vectors: open_vectors(&loaded)?,

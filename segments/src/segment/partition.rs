@@ -8,10 +8,12 @@ use roaring::RoaringBitmap;
 use super::{Result, Segment};
 use crate::error::SegmentError;
 use crate::read::{
-    Partition, Population, Postings, Run, ScopeEntry, Stored, TermStream, TimeOrder, Zone,
+    Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds, TermEntry, TermPlace,
+    TermStream, TimeOrder, Zone,
 };
 use crate::record::RowFields;
 use crate::scope::ScopeRanges;
+use crate::terms::TermInfo;
 use crate::text::{decode_detailed, decode_distilled};
 use crate::timeline::TimeWalk;
 
@@ -157,8 +159,28 @@ impl Partition for Segment {
             .walk(&self.scopes, &self.columns, &run.rows, walk, visit)
     }
 
-    fn postings<'a>(&'a self, term: &[u8], run: &Run) -> Result<Option<Box<dyn Postings + 'a>>> {
-        let cursor = self.terms()?.postings(term, run.rows.clone())?;
+    fn term(&self, term: &[u8]) -> Result<Option<TermEntry>> {
+        let found = self.terms()?.get(term)?;
+        Ok(found.map(|info| TermEntry {
+            rows: info.df,
+            bounds: TermBounds::UNKNOWN,
+            place: TermPlace::Segment(info.place),
+        }))
+    }
+
+    fn postings_of<'a>(
+        &'a self,
+        term: &TermEntry,
+        run: &Run,
+    ) -> Result<Option<Box<dyn Postings + 'a>>> {
+        let TermPlace::Segment(place) = term.place else {
+            unreachable!("a memtable's term is not asked of a segment");
+        };
+        let info = TermInfo {
+            df: term.rows,
+            place,
+        };
+        let cursor = self.terms()?.postings_of(info, run.rows.clone())?;
         Ok(cursor.map(|cursor| Box::new(cursor) as Box<dyn Postings + 'a>))
     }
 
@@ -176,6 +198,10 @@ impl Partition for Segment {
 
     fn length(&self, row: u32) -> Result<u32> {
         self.columns.length(row)
+    }
+
+    fn short_lengths(&self) -> Result<&[u8]> {
+        Ok(self.short_lengths.get(|| self.columns.short_lengths())?)
     }
 
     fn source_class(&self, row: u32) -> Result<u8> {

@@ -7,7 +7,7 @@ mod reader;
 mod writer;
 
 pub(crate) use dictionary::{Dictionary, FstBuilder, FstDictionary, Keys};
-pub(crate) use reader::Terms;
+pub(crate) use reader::{TermInfo, Terms};
 pub(crate) use writer::{TermsBytes, TermsWriter};
 
 #[cfg(test)]

@@ -19,7 +19,8 @@ const STREAM_KEYS: usize = 512;
 pub(crate) struct TermInfo {
     /// Rows of the segment that hold the term.
     pub(crate) df: u32,
-    place: ListPlace,
+    /// Where its postings are.
+    pub(crate) place: ListPlace,
 }
 
 /// The terms of one segment and their postings.
@@ -82,22 +83,8 @@ impl Terms {
         }
     }
 
-    /// A term's postings in a row range; `None` where no row of the range holds it.
-    ///
-    /// # Errors
-    /// Damage in the dictionary or the postings.
-    pub(crate) fn postings(
-        &self,
-        term: &[u8],
-        rows: Range<u32>,
-    ) -> Result<Option<PostingsCursor<'_>>> {
-        match self.get(term)? {
-            Some(info) => self.postings_of(info, rows),
-            None => Ok(None),
-        }
-    }
-
-    /// As [`Terms::postings`], for a term that was looked up before.
+    /// The postings in a row range of a term that [`Terms::get`] gave; `None` where no row of
+    /// the range holds it.
     ///
     /// # Errors
     /// Damage in the postings.

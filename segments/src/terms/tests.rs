@@ -57,7 +57,7 @@ proptest! {
             let info = terms.get(term).expect("intact").expect("held");
             prop_assert_eq!(info.df as usize, postings.len());
             let expected = postings.range(rows.clone()).count();
-            let cursor = terms.postings(term, rows.clone()).expect("intact");
+            let cursor = terms.postings_of(info, rows.clone()).expect("intact");
             prop_assert_eq!(cursor.map_or(0, |cursor| cursor.count()) as usize, expected);
             let mut longer = term.clone();
             longer.push(b'!');
@@ -151,5 +151,6 @@ fn parts_that_do_not_fit_are_refused() {
     assert!(with(&|terms| terms.insert(0, 0)).is_err());
     // An entry that leads out of the segment.
     let terms = with(&|terms| terms[len - 16 - 60 + 6] = 9).expect("lists are read later");
-    assert!(terms.postings(&[0], 0..ROWS).is_err());
+    let info = terms.get(&[0]).expect("intact").expect("held");
+    assert!(terms.postings_of(info, 0..ROWS).is_err());
 }

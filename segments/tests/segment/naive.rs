@@ -7,8 +7,8 @@ use std::path::Path;
 
 use chronolith_segments::{
     Bucket, MergeInput, Partition, Population, Postings, ReadMode, RowFields, Run, Scope,
-    ScopeEntry, ScopeRanges, Segment, SegmentError, SegmentSpec, Stored, TermStream, TimeOrder,
-    TokenCounter, VectorFormat, VectorSpace, Written, Zone, write_segment,
+    ScopeEntry, ScopeRanges, Segment, SegmentError, SegmentSpec, Stored, TermEntry, TermStream,
+    TimeOrder, TokenCounter, VectorFormat, VectorSpace, Written, Zone, write_segment,
 };
 use roaring::RoaringBitmap;
 
@@ -221,7 +221,11 @@ impl Partition for Naive {
         unreachable!("{NOT_ASKED}")
     }
 
-    fn postings<'a>(&'a self, _: &[u8], _: &Run) -> Result<Option<Box<dyn Postings + 'a>>> {
+    fn term(&self, _: &[u8]) -> Result<Option<TermEntry>> {
+        unreachable!("{NOT_ASKED}")
+    }
+
+    fn postings_of<'a>(&'a self, _: &TermEntry, _: &Run) -> Result<Option<Box<dyn Postings + 'a>>> {
         unreachable!("{NOT_ASKED}")
     }
 
@@ -242,6 +246,10 @@ impl Partition for Naive {
 
     fn length(&self, row: u32) -> Result<u32> {
         Ok(self.row(row).fields.length)
+    }
+
+    fn short_lengths(&self) -> Result<&[u8]> {
+        unreachable!("{NOT_ASKED}")
     }
 
     fn source_class(&self, row: u32) -> Result<u8> {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::bed::{Bed, Builder, Dice, STORE, check};
 
-/// Seeds of a run; `CHRONOLITH_REPAIR_SEEDS` asks for more.
+/// Seeds of a run, and of the deep tier; `CHRONOLITH_REPAIR_SEEDS` asks for others.
 const SEEDS: u64 = 60;
+const DEEP_SEEDS: u64 = 6000;
 
 fn random_store(seed: u64) -> Bed {
     let mut builder = Builder::new(seed);
@@ -85,8 +86,10 @@ fn run(seed: u64) {
 
 #[test]
 fn every_missing_record_of_a_random_damage_is_accounted_for() {
+    let is_deep = std::env::var_os("CHRONOLITH_DEEP").is_some_and(|value| value != "0");
+    let usual = if is_deep { DEEP_SEEDS } else { SEEDS };
     let seeds = std::env::var("CHRONOLITH_REPAIR_SEEDS").ok();
-    let seeds = seeds.and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS);
+    let seeds = seeds.and_then(|seeds| seeds.parse().ok()).unwrap_or(usual);
     for seed in 0..seeds {
         if let Err(cause) = catch_unwind(AssertUnwindSafe(|| run(seed))) {
             eprintln!("failed with seed {seed}");

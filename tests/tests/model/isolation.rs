@@ -1,7 +1,7 @@
 //! What lies in one scope changes not one byte of another's answer, count, plan or error.
 
 use chronolith::{Maintenance, Options, Response, Store};
-use chronolith_tests::data::knob;
+use chronolith_tests::data::{deep, knob};
 use chronolith_tests::generate::{Op, World, batch_of, setup};
 use chronolith_vfs::Env;
 
@@ -41,7 +41,7 @@ fn answer_of(response: Response) -> String {
 #[test]
 fn another_scopes_data_changes_no_byte() {
     let mut asked = 0;
-    for seed in 0..knob("CHRONOLITH_SEEDS", 300) / 10 {
+    for seed in 0..knob("CHRONOLITH_SEEDS", if deep() { 3000 } else { 300 }) / 10 {
         let (alone, shared) = (open(seed), open(seed));
         let mut ours = World::with_scopes(seed, &["a/b", "a/b/c"]);
         let mut theirs = World::with_scopes(seed + 1, &["a-b", "a/b-c", "b", "b/x", "user/ana"]);

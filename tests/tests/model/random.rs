@@ -1,18 +1,23 @@
 //! Random operations against the model, seed by seed.
 
-use chronolith_tests::data::knob;
+use chronolith_tests::data::{deep, knob};
 use chronolith_tests::walk::{OPS, known_time_over_a_reopen, walk};
+
+/// Operations of all seeds in the deep tier.
+const DEEP_OPS: u64 = 1_000_000;
 
 #[test]
 fn every_answer_is_the_models() {
+    let ops = u64::try_from(OPS).expect("small");
+    let seeds = if deep() { DEEP_OPS.div_ceil(ops) } else { 200 };
     let (from, count) = match knob("CHRONOLITH_SEED", u64::MAX) {
-        u64::MAX => (0, knob("CHRONOLITH_SEEDS", 200)),
+        u64::MAX => (0, knob("CHRONOLITH_SEEDS", seeds)),
         seed => (seed, 1),
     };
     for seed in from..from + count {
         walk(seed);
     }
-    eprintln!("{count} seeds of {OPS} operations");
+    println!("{count} seeds of {OPS} operations");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use chronolith::{Request, ScopeSelector, Store};
-use chronolith_tests::data::{knob, next_random};
+use chronolith_tests::data::{deep, knob, next_random};
 use chronolith_tests::kills::{Account, Child, Owed, Records, Said, Script, child_options, found};
 use chronolith_vfs::Env;
 
@@ -133,7 +133,7 @@ fn kill_cycles(density: Density, kills: u64, seed: u64) {
 
 /// Kills of one density; each script gets its share of the fast tier's.
 fn kills() -> u64 {
-    knob("CHRONOLITH_KILLS", 180).div_ceil(3)
+    knob("CHRONOLITH_KILLS", if deep() { 3000 } else { 180 }).div_ceil(3)
 }
 
 #[test]

@@ -5,6 +5,7 @@ use chronolith_segments::analyze::Analyzer;
 use chronolith_vfs::planted::{self, Bug};
 
 use super::bm25::{Statistics, TermScorer, idf};
+use super::lookup::Found;
 use super::request::TERMS_MAX;
 use super::view::View;
 use crate::error::Error;
@@ -42,33 +43,40 @@ pub(crate) fn statistics(views: &[View]) -> Result<Statistics, Error> {
     Ok(sum)
 }
 
-/// Gives each term its document frequency and scorer; terms that occur nowhere are kept with
-/// df 0 for the plan and score nothing.
-pub(crate) fn weigh(
-    views: &[View],
+/// Looks the terms up in all views and gives each its document frequency and scorer; terms
+/// that occur nowhere are kept with df 0 for the plan and score nothing.
+pub(crate) fn weigh<'v>(
+    views: &'v [View],
     statistics: Statistics,
     terms: Vec<(Vec<u8>, u32)>,
-) -> Result<Vec<QueryTerm>, Error> {
+) -> Result<(Vec<QueryTerm>, Vec<Found<'v>>), Error> {
+    let mut frequencies = vec![0; terms.len()];
+    let mut found = Vec::with_capacity(views.len());
+    for (index, view) in views.iter().enumerate() {
+        let mut part = vec![0; terms.len()];
+        let names = terms.iter().map(|(term, _)| term.as_slice());
+        found.push(Found::new(view, names, &mut part)?);
+        if index > 0 && planted::is_on(Bug::IdfOfOneSegment) {
+            continue;
+        }
+        for (sum, part) in frequencies.iter_mut().zip(part) {
+            *sum += part;
+        }
+    }
     let average_length = statistics.average_length();
-    terms
+    let weighed = terms
         .into_iter()
-        .map(|(term, occurrences)| {
-            let mut df = 0;
-            for view in views {
-                df += view.document_frequency(&term)?;
-                if planted::is_on(Bug::IdfOfOneSegment) {
-                    break;
-                }
-            }
+        .zip(frequencies)
+        .map(|((term, occurrences), df)| {
             let idf = idf(statistics.rows, df);
             let weight = f64::from(occurrences);
-            Ok(QueryTerm {
+            QueryTerm {
                 scorer: TermScorer::new(idf, weight, average_length),
                 term,
                 weight,
                 df,
                 idf,
-            })
-        })
-        .collect()
+            }
+        });
+    Ok((weighed.collect(), found))
 }

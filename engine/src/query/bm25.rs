@@ -60,16 +60,39 @@ impl TermScorer {
         }
     }
 
-    /// The contribution of `freq` occurrences in a row of `length` tokens.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "idf < 45, tfnorm < 2.2, weight <= 100 * 2^16: far below 2^63"
-    )]
+    /// The contribution of `freq` occurrences in a row of `length` tokens. Rises with `freq`
+    /// and falls with `length`, rounding included: each step of it does.
     pub(crate) fn score(self, freq: u32, length: u32) -> i64 {
-        let tf = f64::from(freq);
-        let norm = K1 * (1.0 - B + B * f64::from(length) / self.average_length);
-        (self.scale * (tf * (K1 + 1.0) / (tf + norm))).round() as i64
+        self.score_normed(freq, self.norm(length))
     }
+
+    /// What a row's length adds to the frequency under the fraction.
+    pub(crate) fn norm(self, length: u32) -> f64 {
+        K1 * (1.0 - B + B * f64::from(length) / self.average_length)
+    }
+
+    /// As [`TermScorer::score`], with the length's part computed before.
+    pub(crate) fn score_normed(self, freq: u32, norm: f64) -> i64 {
+        let tf = f64::from(freq);
+        round(self.scale * (tf * (K1 + 1.0) / (tf + norm)))
+    }
+
+    /// No posting contributes more.
+    pub(crate) fn ceiling(self) -> i64 {
+        self.score(u32::MAX, 0)
+    }
+}
+
+/// The nearest whole number, halves away from 0, of a number from 0 to 2^52: what `f64::round`
+/// gives, without the call that it is where the processor's own rounding may not be used.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "idf < 45, tfnorm < 2.2, weight <= 100 * 2^16: far below 2^52"
+)]
+fn round(value: f64) -> i64 {
+    let whole = value as i64;
+    whole + i64::from(value - whole as f64 >= 0.5)
 }
 
 /// The score as it is shown.
@@ -96,6 +119,21 @@ mod tests {
         assert!(scorer.score(2, 20) > scorer.score(1, 20));
         assert!(scorer.score(1, 21) < scorer.score(1, 20));
         assert!(scorer.score(u32::MAX, 1) > 0);
+    }
+
+    #[test]
+    fn rounding_is_that_of_f64() {
+        for value in [
+            0.0,
+            0.5,
+            0.499_999_999_999_999_94,
+            1.5,
+            2.5,
+            1e9 + 0.5,
+            4e15 + 0.5,
+        ] {
+            assert_eq!(shown(round(value)) * SCALE, value.round(), "{value}");
+        }
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub(crate) fn score_view(
                 let time_us = view.partition().event_time_us(row)?;
                 top.offer(Candidate {
                     key: score,
+                    base: score,
                     time_us,
                     view: index,
                     row,

@@ -100,6 +100,8 @@ impl Plan {
                 Decision::NoSource => "skipped: weaker source classes only",
                 Decision::NoTerm => "skipped: no row in scope holds a term",
                 Decision::NoVector => "skipped: no vectors",
+                Decision::Bound => "skipped: its best row could not score enough",
+                Decision::Budget => "skipped: no time was left",
             };
             writeln!(
                 f,
@@ -110,8 +112,9 @@ impl Plan {
         }
         writeln!(
             f,
-            "work        {} postings, {} rows scored, {} filtered, {} vectors",
+            "work        {} postings, {} rows asked, {} scored, {} filtered, {} vectors",
             layout.sparse.postings,
+            layout.sparse.rows_asked,
             layout.sparse.rows_scored,
             layout.sparse.rows_filtered,
             layout.dense.vectors

@@ -109,6 +109,17 @@ fn combine((sparse, dense): (f64, f64), fusion: Fusion) -> f64 {
     }
 }
 
+/// No fused score is larger.
+pub(crate) fn score_max(fusion: Fusion) -> f64 {
+    match fusion {
+        Fusion::Convex { .. } => 1.0,
+        Fusion::Rrf {
+            sparse_weight,
+            dense_weight,
+        } => (sparse_weight + dense_weight) / (RRF_K + 1.0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +128,7 @@ mod tests {
         keys.iter()
             .map(|(row, key)| Candidate {
                 key: *key,
+                base: *key,
                 time_us: 0,
                 view: 0,
                 row: *row,

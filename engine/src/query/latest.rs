@@ -31,6 +31,7 @@ pub(crate) fn collect_view(
             last_us = time_us;
             let offered = top.offer(Candidate {
                 key: 0.0,
+                base: 0.0,
                 time_us,
                 view: index,
                 row,

@@ -16,6 +16,7 @@ mod dense;
 mod explain;
 mod fuse;
 mod latest;
+mod lookup;
 mod order;
 mod pack;
 mod prune;

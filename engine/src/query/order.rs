@@ -17,6 +17,8 @@ use super::view::View;
 pub(crate) struct Candidate {
     /// What is ordered by; larger is better, never NaN.
     pub(crate) key: f64,
+    /// The score that the key was made of: before age.
+    pub(crate) base: f64,
     /// Event time, µs.
     pub(crate) time_us: i64,
     /// Index of its view.
@@ -87,15 +89,20 @@ impl<'a> TotalOrder<'a> {
 pub(crate) struct TopK<'a> {
     k: usize,
     order: TotalOrder<'a>,
-    /// Everything that may still be among the best; cut back to k when it has doubled.
+    /// Everything that may still be among the best. In order, best first, where `sorted`.
     kept: Vec<Candidate>,
-    /// The k-th best when `kept` was last cut; whatever comes after it is out.
+    /// The k-th best, as far as it is known; whatever comes after it is out.
     last: Option<Candidate>,
     distinct: bool,
+    /// Short lists are kept in order, so that the k-th best is known after each candidate;
+    /// others are cut back to k when they have doubled.
+    sorted: bool,
 }
 
 /// Smallest size at which the buffer is cut: sorting tiny buffers often costs more.
 const CUT_MIN: usize = 64;
+/// Longest list that is kept in order: a candidate moves half of it.
+const SORTED_MAX: usize = 256;
 
 impl<'a> TopK<'a> {
     /// An empty list over `views`. `distinct` keeps one row a source id.
@@ -106,14 +113,18 @@ impl<'a> TopK<'a> {
             kept: Vec::new(),
             last: None,
             distinct,
+            sorted: !distinct && k <= SORTED_MAX,
         }
+    }
+
+    /// The key of the k-th best so far, once there are k: no row below it gets in.
+    pub(crate) fn threshold(&self) -> Option<f64> {
+        self.last.as_ref().map(|last| last.key)
     }
 
     /// True if a row with this key could still get in, whatever its time and names.
     pub(crate) fn could_enter(&self, key: f64) -> bool {
-        let misses_ties = planted::is_on(Bug::EqualBoundDropped);
-        let enters = |last: &Candidate| key > last.key || (key == last.key && !misses_ties);
-        self.k > 0 && self.last.as_ref().is_none_or(enters)
+        self.k > 0 && self.last.as_ref().is_none_or(|last| key >= last.key)
     }
 
     /// As [`TopK::could_enter`], with the time known.
@@ -131,11 +142,27 @@ impl<'a> TopK<'a> {
         if !self.could_enter_at(candidate.key, candidate.time_us) {
             return Ok(());
         }
+        if self.sorted {
+            return self.insert(candidate);
+        }
         self.kept.push(candidate);
         if self.kept.len() >= (2 * self.k).max(CUT_MIN) {
             self.cut()?;
         }
         Ok(())
+    }
+
+    fn insert(&mut self, candidate: Candidate) -> Result<(), SegmentError> {
+        let Self { order, kept, .. } = self;
+        let place = kept.partition_point(|other| order.compare(other, &candidate).is_lt());
+        if place < self.k {
+            kept.truncate(self.k - 1);
+            kept.insert(place, candidate);
+            if kept.len() == self.k {
+                self.last = kept.last().copied();
+            }
+        }
+        self.order.finish()
     }
 
     fn cut(&mut self) -> Result<(), SegmentError> {

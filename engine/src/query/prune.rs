@@ -10,7 +10,7 @@ use chronolith_segments::{SegmentError, SourceClass};
 use chronolith_vfs::planted::{self, Bug};
 use roaring::RoaringBitmap;
 
-use super::analyse::QueryTerm;
+use super::lookup::Found;
 use super::request::Mode;
 use super::view::View;
 use crate::tag_graph::Closure;
@@ -33,6 +33,10 @@ pub enum Decision {
     NoTerm,
     /// None of its rows has a vector.
     NoVector,
+    /// No row of it can score as much as the last hit.
+    Bound,
+    /// The budget of time was spent before.
+    Budget,
 }
 
 /// The filters of a request, resolved.
@@ -58,27 +62,17 @@ impl Filters {
 }
 
 /// Decides by what the channels need: terms for sparse, vectors for dense.
-pub(crate) fn decide_channels(
-    view: &View,
-    mode: Option<Mode>,
-    terms: &[QueryTerm],
-) -> Result<Decision, SegmentError> {
+pub(crate) fn decide_channels(view: &View, mode: Option<Mode>, found: &Found<'_>) -> Decision {
     let needs_terms = matches!(mode, Some(Mode::Sparse | Mode::Hybrid));
     let needs_vectors = matches!(mode, Some(Mode::Dense | Mode::Hybrid));
     if mode.is_none() || (needs_vectors && view.partition().zone().vectors > 0) {
-        return Ok(Decision::Search);
+        return Decision::Search;
     }
-    if !needs_terms {
-        return Ok(Decision::NoVector);
+    match needs_terms {
+        false => Decision::NoVector,
+        true if found.any() => Decision::Search,
+        true => Decision::NoTerm,
     }
-    for term in terms {
-        for run in &view.runs {
-            if view.partition().postings(&term.term, run)?.is_some() {
-                return Ok(Decision::Search);
-            }
-        }
-    }
-    Ok(Decision::NoTerm)
 }
 
 /// Decides by zone and tags, and leaves in the view what must still be checked row by row.

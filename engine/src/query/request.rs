@@ -2,6 +2,8 @@
 
 use chronolith_segments::{Refused, ScopeRanges, ScopeSelector, SourceClass};
 
+use super::sparse::Scoring;
+
 /// Most hits a request may ask for.
 pub const K_MAX: usize = 10_000;
 /// Longest query text, bytes.
@@ -143,6 +145,8 @@ pub struct Request {
     pub(crate) explain: bool,
     pub(crate) partial: bool,
     pub(crate) model: Option<String>,
+    pub(crate) budget_us: Option<u64>,
+    pub(crate) scoring: Scoring,
 }
 
 impl Request {
@@ -169,6 +173,8 @@ impl Request {
             explain: false,
             partial: false,
             model: None,
+            budget_us: None,
+            scoring: Scoring::Pruned,
         }
     }
 
@@ -313,6 +319,26 @@ impl Request {
     #[must_use]
     pub fn partial(mut self) -> Self {
         self.partial = true;
+        self
+    }
+
+    /// How long the search may take, µs. Where it is spent the answer is the best of what was
+    /// looked at, marked [`Exactness::BudgetCut`] with the largest score that a row not looked
+    /// at could have. Partitions with the best prospects come first, so a larger budget never
+    /// gives a worse answer. Looked at between windows of rows; a search by vector is not cut.
+    ///
+    /// [`Exactness::BudgetCut`]: super::Exactness::BudgetCut
+    #[must_use]
+    pub fn budget_us(mut self, budget_us: u64) -> Self {
+        self.budget_us = Some(budget_us);
+        self
+    }
+
+    /// Scores every posting of every term instead of those that can matter. The answer is the
+    /// same, to the last bit: for those who want to see that, or to measure what pruning saves.
+    #[must_use]
+    pub fn exhaustive(mut self) -> Self {
+        self.scoring = Scoring::Exhaustive;
         self
     }
 

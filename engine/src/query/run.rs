@@ -8,13 +8,15 @@ use hashbrown::HashMap;
 use super::analyse::{self, QueryTerm};
 use super::bm25::Statistics;
 use super::fuse::{self, Fused};
+use super::lookup::Found;
 use super::order::{Candidate, TopK};
 use super::prune::{self, Decision, Filters};
 use super::recency::Aging;
 use super::request::{Fusion, Mode, Recency, Request};
 use super::response::{Exactness, Layout, Plan, PlannedPartition, PlannedTerm, Response};
+use super::sparse::{Pace, Sparse};
 use super::view::{Source, View};
-use super::{dense, latest, read, sparse};
+use super::{dense, latest, read};
 use crate::error::Error;
 use crate::tag_graph::{Closure, TagGraph};
 
@@ -65,14 +67,21 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
     };
     let now_us = request.now_us.unwrap_or_else(|| asked.clock.now_us());
 
-    let (mut views, mut skipped) = open_views(asked, &scopes)?;
-    let statistics = analyse::statistics(&views)?;
-    let terms = analyse::weigh(&views, statistics, words)?;
-    stages.done("analyse");
-
+    let (mut views, skipped) = open_views(asked, &scopes)?;
     let filters = resolve_filters(asked, request, &scopes);
-    skipped.extend(prune_views(&mut views, &filters, mode, &terms)?);
+    let filtered = views.iter_mut().map(|view| prune::decide(view, &filters));
+    let mut decisions: Vec<Decision> = filtered.collect::<Result<_, _>>()?;
     stages.done("prune");
+
+    // Statistics come from every view, whatever was decided of it.
+    let statistics = analyse::statistics(&views)?;
+    let (terms, mut found) = analyse::weigh(&views, statistics, words)?;
+    for (decision, (view, found)) in decisions.iter_mut().zip(views.iter().zip(&found)) {
+        if *decision == Decision::Search {
+            *decision = prune::decide_channels(view, mode, found);
+        }
+    }
+    stages.done("analyse");
 
     let aging = Aging::new(request.recency, now_us);
     let query = Query {
@@ -83,7 +92,22 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
         aging,
     };
     let fusion = (mode == Some(Mode::Hybrid)).then(|| request.fusion.unwrap_or(asked.fusion));
-    let (ranked, lists) = query.rank(&views, mode, fusion, &mut stages)?;
+    let mut search = Search {
+        chosen: chosen(&decisions),
+        views: &views,
+        found: &mut found,
+        pace: Pace::new(asked.clock, start_ns, request.budget_us),
+        unvisited: None,
+        decisions,
+        stages,
+    };
+    let (ranked, lists) = query.rank(&mut search, mode, fusion)?;
+    let Search {
+        decisions,
+        unvisited,
+        mut stages,
+        ..
+    } = search;
 
     let wanted = read::Wanted {
         asked,
@@ -94,14 +118,18 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
     let (hits, text_tokens) = wanted.hits(&views, &ranked)?;
     stages.done("read");
     let mut layout = stages.layout;
-    layout.partitions = planned_partitions(&views, skipped);
+    layout.partitions = planned_partitions(&views, &decisions, skipped);
     let plan = plan(
         &query, mode, reason, statistics, &filters, fusion, lists, layout,
     );
     let took_us = (asked.clock.monotonic_ns() - start_ns) / 1000;
     Ok(Response {
         hits,
-        exactness: Exactness::Exact,
+        exactness: unvisited.map_or(Exactness::Exact, |unvisited_upper_bound| {
+            Exactness::BudgetCut {
+                unvisited_upper_bound,
+            }
+        }),
         missing: Vec::new(),
         now_us,
         seq: asked.at_seq,
@@ -109,6 +137,28 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
         plan,
         took_us,
     })
+}
+
+/// The work on one query's views as it goes on.
+struct Search<'s, 'v> {
+    views: &'v [View],
+    /// Views to look into.
+    chosen: Vec<usize>,
+    /// What each view knows of the terms; used up by the sparse pass.
+    found: &'s mut [Found<'v>],
+    pace: Pace<'v>,
+    /// Where a budget cut the work: no row that was not looked at has a larger score.
+    unvisited: Option<f64>,
+    decisions: Vec<Decision>,
+    stages: Stages<'v>,
+}
+
+/// Indexes of the views to search.
+fn chosen(decisions: &[Decision]) -> Vec<usize> {
+    let all = decisions.iter().enumerate();
+    all.filter(|(_, decision)| **decision == Decision::Search)
+        .map(|(index, _)| index)
+        .collect()
 }
 
 struct Stages<'a> {
@@ -193,12 +243,13 @@ fn planned(source: &Source, decision: Decision) -> PlannedPartition {
     }
 }
 
-fn planned_partitions(views: &[View], mut skipped: Skipped) -> Vec<PlannedPartition> {
-    skipped.extend(
-        views
-            .iter()
-            .map(|view| planned(&view.source, Decision::Search)),
-    );
+fn planned_partitions(
+    views: &[View],
+    decisions: &[Decision],
+    mut skipped: Skipped,
+) -> Vec<PlannedPartition> {
+    let decided = views.iter().zip(decisions);
+    skipped.extend(decided.map(|(view, decision)| planned(&view.source, *decision)));
     skipped.sort_by(|a, b| a.name.cmp(&b.name));
     skipped
 }
@@ -227,140 +278,120 @@ fn resolve_filters(asked: &Asked<'_>, request: &Request, scopes: &ScopeRanges) -
     }
 }
 
-/// Drops the views that cannot hold a hit; statistics were taken before.
-fn prune_views(
-    views: &mut Vec<View>,
-    filters: &Filters,
-    mode: Option<Mode>,
-    terms: &[QueryTerm],
-) -> Result<Skipped, Error> {
-    let mut skipped = Vec::new();
-    let mut kept = Vec::with_capacity(views.len());
-    for mut view in views.drain(..) {
-        let decision = match prune::decide(&mut view, filters)? {
-            Decision::Search => prune::decide_channels(&view, mode, terms)?,
-            skip => skip,
-        };
-        if decision == Decision::Search {
-            kept.push(view);
-        } else {
-            skipped.push(planned(&view.source, decision));
-        }
-    }
-    *views = kept;
-    Ok(skipped)
-}
-
 type Lists = Option<(usize, usize)>;
 
 impl Query<'_> {
-    fn rank(
+    fn rank<'v>(
         &self,
-        views: &[View],
+        search: &mut Search<'_, 'v>,
         mode: Option<Mode>,
         fusion: Option<Fusion>,
-        stages: &mut Stages<'_>,
     ) -> Result<(Vec<Ranked>, Lists), Error> {
         let k = self.request.k;
         match (mode, fusion) {
-            (None, _) => {
-                let mut top = TopK::new(views, k, self.request.distinct);
-                for (index, view) in views.iter().enumerate() {
-                    latest::collect_view(view, index, k, self.request.distinct, &mut top)?;
-                }
-                stages.done("latest");
-                let rows = top.finish()?;
-                let ranked = rows.into_iter().map(|candidate| Ranked {
-                    score: 0.0,
-                    ..Ranked::of(candidate)
-                });
+            (None, _) => Ok((self.latest(search)?, None)),
+            (Some(Mode::Dense), _) => Ok((self.rank_dense(search)?, None)),
+            (Some(_), Some(fusion)) => self.rank_hybrid(search, fusion),
+            (Some(_), None) => {
+                let rows = self.sparse(search, k, self.aging)?;
+                let ranked = rows.into_iter().map(|row| self.show_sparse(row));
                 Ok((ranked.collect(), None))
             }
-            (Some(Mode::Dense), _) => Ok((self.rank_dense(views, stages)?, None)),
-            (Some(_), Some(fusion)) => self.rank_hybrid(views, fusion, stages),
-            (Some(_), None) => {
-                let rows = self.sparse(views, k, self.aging, stages)?;
-                Ok((self.show_sparse(views, rows)?, None))
-            }
         }
     }
 
-    fn sparse(
+    fn latest(&self, search: &mut Search<'_, '_>) -> Result<Vec<Ranked>, Error> {
+        let (k, distinct) = (self.request.k, self.request.distinct);
+        let mut top = TopK::new(search.views, k, distinct);
+        for index in &search.chosen {
+            latest::collect_view(&search.views[*index], *index, k, distinct, &mut top)?;
+        }
+        search.stages.done("latest");
+        let rows = top.finish()?;
+        let ranked = rows.into_iter().map(|candidate| Ranked {
+            score: 0.0,
+            ..Ranked::of(candidate)
+        });
+        Ok(ranked.collect())
+    }
+
+    fn sparse<'v>(
         &self,
-        views: &[View],
+        search: &mut Search<'_, 'v>,
         k: usize,
         aging: Aging,
-        stages: &mut Stages<'_>,
     ) -> Result<Vec<Candidate>, Error> {
-        let mut top = TopK::new(views, k, self.request.distinct);
-        for (index, view) in views.iter().enumerate() {
-            let counters = sparse::score_view(view, index, &self.terms, aging, &mut top)?;
-            let sum = &mut stages.layout.sparse;
-            sum.postings += counters.postings;
-            sum.rows_scored += counters.rows_scored;
-            sum.rows_filtered += counters.rows_filtered;
-        }
-        stages.done("sparse");
-        Ok(top.finish()?)
-    }
-
-    fn dense(
-        &self,
-        views: &[View],
-        k: usize,
-        stages: &mut Stages<'_>,
-    ) -> Result<Vec<Candidate>, Error> {
-        let mut top = TopK::new(views, k, self.request.distinct);
-        if let (Some(space), Some(vector)) = (self.asked.space, &self.vector) {
-            for (index, view) in views.iter().enumerate() {
-                let counters = dense::score_view(view, index, space, vector, &mut top)?;
-                stages.layout.dense.vectors += counters.vectors;
+        let mut top = TopK::new(search.views, k, self.request.distinct);
+        let sparse = Sparse {
+            terms: &self.terms,
+            aging,
+            scoring: self.request.scoring,
+        };
+        let outcome = sparse.search(
+            search.views,
+            &search.chosen,
+            search.found,
+            &mut top,
+            &mut search.pace,
+        )?;
+        search.stages.layout.sparse = outcome.counters;
+        if self.vector.is_none() {
+            for index in outcome.bounded {
+                search.decisions[index] = Decision::Bound;
             }
         }
-        stages.done("dense");
+        search.unvisited = outcome.unvisited;
+        search.stages.done("sparse");
         Ok(top.finish()?)
     }
 
-    /// Under recency the key is not the score: the text part is scored again for what is shown.
-    fn show_sparse(&self, views: &[View], rows: Vec<Candidate>) -> Result<Vec<Ranked>, Error> {
-        rows.into_iter()
-            .map(|candidate| {
-                let view = &views[candidate.view];
-                let bm25 = sparse::score_row(view, candidate.row, &self.terms)?;
-                let score = self.aging.shown(bm25, candidate.time_us);
-                Ok(Ranked {
-                    score,
-                    bm25: Some(bm25),
-                    ..Ranked::of(candidate)
-                })
-            })
-            .collect()
+    fn dense(&self, search: &mut Search<'_, '_>, k: usize) -> Result<Vec<Candidate>, Error> {
+        let mut top = TopK::new(search.views, k, self.request.distinct);
+        if let (Some(space), Some(vector)) = (self.asked.space, &self.vector) {
+            for index in &search.chosen {
+                let view = &search.views[*index];
+                let counters = dense::score_view(view, *index, space, vector, &mut top)?;
+                search.stages.layout.dense.vectors += counters.vectors;
+            }
+        }
+        search.stages.done("dense");
+        Ok(top.finish()?)
+    }
+
+    fn show_sparse(&self, candidate: Candidate) -> Ranked {
+        Ranked {
+            score: self.aging.shown(candidate.base, candidate.time_us),
+            bm25: Some(candidate.base),
+            ..Ranked::of(candidate)
+        }
     }
 
     /// Decay and boost re-rank the best C; without them the best k are the answer.
-    fn rank_dense(&self, views: &[View], stages: &mut Stages<'_>) -> Result<Vec<Ranked>, Error> {
+    fn rank_dense(&self, search: &mut Search<'_, '_>) -> Result<Vec<Ranked>, Error> {
         let k = self.request.k;
         if !self.aging.is_on() {
-            let rows = self.dense(views, k, stages)?;
+            let rows = self.dense(search, k)?;
             return Ok(rows.into_iter().map(Ranked::of_cosine).collect());
         }
-        let rows = self.dense(views, fuse::list_length(k), stages)?;
+        let rows = self.dense(search, fuse::list_length(k))?;
         let ranked = rows.into_iter().map(Ranked::of_cosine).collect();
-        self.re_rank(views, ranked)
+        self.re_rank(search.views, ranked)
     }
 
     fn rank_hybrid(
         &self,
-        views: &[View],
+        search: &mut Search<'_, '_>,
         fusion: Fusion,
-        stages: &mut Stages<'_>,
     ) -> Result<(Vec<Ranked>, Lists), Error> {
         let length = fuse::list_length(self.request.k);
-        let sparse = self.sparse(views, length, Aging::off(), stages)?;
-        let dense = self.dense(views, length, stages)?;
+        let sparse = self.sparse(search, length, Aging::off())?;
+        let dense = self.dense(search, length)?;
+        // A cut list leaves every fused score open, up to the largest there is.
+        search.unvisited = search.unvisited.map(|_| fuse::score_max(fusion));
         let fused = fuse::fuse(&sparse, &dense, fusion);
-        let ranked = self.re_rank(views, fused.into_iter().map(Ranked::of_fused).collect())?;
-        stages.done("fuse");
+        let fused = fused.into_iter().map(Ranked::of_fused).collect();
+        let ranked = self.re_rank(search.views, fused)?;
+        search.stages.done("fuse");
         Ok((ranked, Some((sparse.len(), dense.len()))))
     }
 

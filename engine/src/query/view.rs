@@ -5,7 +5,6 @@ use std::sync::Arc;
 use chronolith_segments::{
     Partition, Run, ScopeRanges, SegmentError, TimeOrder, segment_file_name,
 };
-use chronolith_vfs::planted::{self, Bug};
 use roaring::RoaringBitmap;
 
 use super::bm25::Statistics;
@@ -115,24 +114,6 @@ impl View {
             PartitionName::Memtable(_) => self.source.name.to_string(),
         };
         SegmentError::corrupt(file, "scopes", 0, "dead rows are longer than all rows")
-    }
-
-    /// Live rows that hold `term`: a rank difference less the dead rows that hold it.
-    pub(crate) fn document_frequency(&self, term: &[u8]) -> Result<u64, SegmentError> {
-        let mut df = 0;
-        for (run, dead) in self.runs.iter().zip(&self.dead_rows) {
-            let Some(mut postings) = self.partition().postings(term, run)? else {
-                continue;
-            };
-            df += u64::from(postings.count());
-            if planted::is_on(Bug::DeadInFrequency) {
-                continue;
-            }
-            for row in dead {
-                df -= u64::from(postings.freq_at(*row)? > 0);
-            }
-        }
-        Ok(df)
     }
 
     /// True if the row is live and passes every filter. Rows are those of a run.

@@ -1,35 +1,25 @@
-//! Which rows answer the words best: exact BM25 over the requested runs, a window at a time.
+//! Which rows answer the words best, with every posting scored?
 //!
-//! Every posting of every term inside the runs is scored. Contributions are integers, so the
-//! order in which they are added does not matter. Filters are asked only of rows whose score
-//! could enter the list.
+//! The oracle of the pruned way, and the way for queries whose contributions do not fit 31
+//! bits. Sums are 64 bits wide and bounds are used nowhere; filters are asked only of rows
+//! whose score could enter the list.
 
 use chronolith_segments::{Postings, Run, SegmentError};
 
-use super::analyse::QueryTerm;
-use super::bm25::{TermScorer, shown};
-use super::order::{Candidate, TopK};
-use super::recency::Aging;
-use super::view::View;
+use super::SparseCounters;
+use crate::query::analyse::QueryTerm;
+use crate::query::bm25::{TermScorer, shown};
+use crate::query::order::{Candidate, TopK};
+use crate::query::recency::Aging;
+use crate::query::view::View;
 
 /// Rows of one window: its accumulators stay in the first-level cache.
 const WINDOW_ROWS: u32 = 4096;
 /// Below this many postings in a run a sorted list beats clearing and scanning windows.
 const SPARSE_POSTINGS_MAX: u64 = 1024;
 
-/// What the pass did; layout-dependent, for plans only.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct SparseCounters {
-    /// Postings decoded and scored.
-    pub postings: u64,
-    /// Rows with a score.
-    pub rows_scored: u64,
-    /// Rows whose filters were asked.
-    pub rows_filtered: u64,
-}
-
 /// Scores `view` (number `index` in the list) into `top`.
-pub(crate) fn score_view(
+pub(super) fn score_view(
     view: &View,
     index: usize,
     terms: &[QueryTerm],
@@ -60,35 +50,6 @@ pub(crate) fn score_view(
         }
     }
     Ok(counters)
-}
-
-/// The BM25 score of one row, term by term.
-pub(crate) fn score_row(view: &View, row: u32, terms: &[QueryTerm]) -> Result<f64, SegmentError> {
-    let length = view.partition().length(row)?;
-    let mut sum = 0;
-    for term in terms {
-        let freq = freq_in(view, row, &term.term)?;
-        if freq > 0 {
-            sum += term.scorer.score(freq, length);
-        }
-    }
-    Ok(shown(sum))
-}
-
-/// How often `row` holds `term`.
-pub(crate) fn freq_in(view: &View, row: u32, term: &[u8]) -> Result<u32, SegmentError> {
-    for run in &view.runs {
-        // A memtable's runs overlap in rows but not in members: the one that has it answers.
-        if run.rows.contains(&row)
-            && let Some(mut postings) = view.partition().postings(term, run)?
-        {
-            let freq = postings.freq_at(row)?;
-            if freq > 0 {
-                return Ok(freq);
-            }
-        }
-    }
-    Ok(0)
 }
 
 struct Cursor<'a> {
@@ -179,18 +140,19 @@ impl Pass<'_, '_> {
 
     fn take(&mut self, row: u32, sum: i64) -> Result<(), SegmentError> {
         self.counters.rows_scored += 1;
-        // Age only lowers a decayed score and never raises it past its text part's best key.
-        if sum <= 0 || !self.top.could_enter(self.aging.key_bound(shown(sum))) {
+        let base = shown(sum);
+        let time_us = self.view.partition().event_time_us(row)?;
+        let key = self.aging.key(base, time_us);
+        if !self.top.could_enter_at(key, time_us) {
             return Ok(());
         }
         self.counters.rows_filtered += 1;
         if !self.view.passes(row)? {
             return Ok(());
         }
-        let time_us = self.view.partition().event_time_us(row)?;
-        let key = self.aging.key(shown(sum), time_us);
         self.top.offer(Candidate {
             key,
+            base,
             time_us,
             view: self.index,
             row,

@@ -1,0 +1,123 @@
+//! Where do the query's terms stand in each view, and how many live rows hold them?
+//!
+//! Each term is looked up once a partition. What the counting opens is kept for the scoring.
+
+use chronolith_segments::{Postings, SegmentError, TermEntry};
+use chronolith_vfs::planted::{self, Bug};
+
+use super::view::{PartitionName, View};
+
+/// One term's postings in one run.
+pub(crate) type Cursor<'v> = Box<dyn Postings + 'v>;
+
+/// What one view knows of the query's terms, in the order of the terms.
+#[derive(Default)]
+pub(crate) struct Found<'v> {
+    terms: Vec<FoundTerm<'v>>,
+}
+
+#[derive(Default)]
+struct FoundTerm<'v> {
+    /// `None` where no row of the partition holds the term.
+    entry: Option<TermEntry>,
+    /// Rows of the view's runs that hold it, dead ones included.
+    count: u64,
+    /// One a run, where counting opened it and left it at its start.
+    cursors: Vec<Option<Cursor<'v>>>,
+}
+
+impl<'v> Found<'v> {
+    /// Looks `terms` up in `view`, and adds their live rows to `frequencies`.
+    ///
+    /// # Errors
+    /// Damage in dictionary or postings.
+    pub(crate) fn new<'t>(
+        view: &'v View,
+        terms: impl Iterator<Item = &'t [u8]>,
+        frequencies: &mut [u64],
+    ) -> Result<Self, SegmentError> {
+        let mut found = Self::default();
+        for (term, frequency) in terms.zip(frequencies) {
+            let mut one = FoundTerm {
+                entry: view.partition().term(term)?,
+                ..FoundTerm::default()
+            };
+            *frequency += one.count_live(view)?;
+            found.terms.push(one);
+        }
+        Ok(found)
+    }
+
+    /// The term's entry, where a row of the view's runs holds it.
+    pub(crate) fn entry(&self, term: usize) -> Option<&TermEntry> {
+        let found = self.terms.get(term)?;
+        found.entry.as_ref().filter(|_| found.count > 0)
+    }
+
+    /// True where a row of the view's runs holds any of the terms.
+    pub(crate) fn any(&self) -> bool {
+        self.terms.iter().any(|found| found.count > 0)
+    }
+
+    /// The term's postings in run number `run`, from their start; `None` where there are none.
+    /// To be asked for once a run: what the counting opened is handed out.
+    ///
+    /// # Errors
+    /// Damage in the postings.
+    pub(crate) fn cursor(
+        &mut self,
+        view: &'v View,
+        term: usize,
+        run: usize,
+    ) -> Result<Option<Cursor<'v>>, SegmentError> {
+        let found = &mut self.terms[term];
+        let Some(entry) = found.entry.filter(|_| found.count > 0) else {
+            return Ok(None);
+        };
+        let kept = found.cursors.get_mut(run).and_then(Option::take);
+        match kept {
+            Some(cursor) => Ok(Some(cursor)),
+            None => view.partition().postings_of(&entry, &view.runs[run]),
+        }
+    }
+}
+
+impl<'v> FoundTerm<'v> {
+    /// Live rows of the view that hold the term: rank differences less the dead rows among
+    /// them.
+    fn count_live(&mut self, view: &'v View) -> Result<u64, SegmentError> {
+        let Some(entry) = &self.entry else {
+            return Ok(0);
+        };
+        if covers_segment(view) && view.dead_rows[0].is_empty() {
+            self.count = u64::from(entry.rows);
+            return Ok(self.count);
+        }
+        let mut dead_count = 0;
+        self.cursors.reserve(view.runs.len());
+        for (run, dead) in view.runs.iter().zip(&view.dead_rows) {
+            let Some(mut cursor) = view.partition().postings_of(entry, run)? else {
+                self.cursors.push(None);
+                continue;
+            };
+            self.count += u64::from(cursor.count());
+            for row in dead {
+                dead_count += u64::from(cursor.freq_at(*row)? > 0);
+            }
+            self.cursors.push(Some(cursor).filter(|_| dead.is_empty()));
+        }
+        if planted::is_on(Bug::DeadInFrequency) {
+            dead_count = 0;
+        }
+        Ok(self.count - dead_count)
+    }
+}
+
+/// True where the view is all of a segment, so that a term's rows there are its count.
+fn covers_segment(view: &View) -> bool {
+    let [run] = &*view.runs else {
+        return false;
+    };
+    matches!(view.source.name, PartitionName::Segment(_))
+        && run.rows == (0..view.partition().zone().rows)
+}

@@ -1,0 +1,268 @@
+//! Is a pruned answer the answer of scoring every posting, to the last bit?
+//!
+//! Random stores made to be awkward: words so few that scores tie all the time, lengths from
+//! one word to hundreds, deleted and overwritten rows, one to sixty-four segments and a
+//! memtable, several scopes, and one store whose runs take several windows. Ten thousand
+//! questions, each asked both ways.
+
+use std::collections::HashSet;
+
+use chronolith::{
+    Batch, Maintenance, Mode, Options, Recency, Record, Request, Response, Scope, ScopeSelector,
+    Setup, SourceClass, Store,
+};
+use chronolith_vfs::Env;
+
+const DAY_US: i64 = 86_400 * 1_000_000;
+const SCOPES: [&str; 5] = [
+    "user/ana",
+    "user/ana/project",
+    "user/ben",
+    "team",
+    "team/x/y",
+];
+
+/// splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % end as u64).expect("below a usize")
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+
+    /// Small numbers often, large ones seldom: words as text has them.
+    fn skewed(&mut self, end: usize) -> usize {
+        let upto = 1 + self.below(end);
+        self.below(upto)
+    }
+}
+
+/// What a store is like.
+struct Shape {
+    records: usize,
+    flushes: usize,
+    words: usize,
+    days: i64,
+}
+
+impl Shape {
+    fn random(random: &mut Random) -> Self {
+        Self {
+            records: 30 + random.below(400),
+            flushes: random.pick(&[0, 1, 2, 5, 20, 64]),
+            words: random.pick(&[2, 6, 30, 300]),
+            days: random.pick(&[1, 3, 40]),
+        }
+    }
+}
+
+fn text(random: &mut Random, words: usize) -> String {
+    let length = match random.below(40) {
+        0 => 250 + random.below(400),
+        1..4 => 40,
+        _ => 1 + random.below(9),
+    };
+    let mut text = String::new();
+    for _ in 0..length {
+        text.push_str(&format!("w{} ", random.skewed(words)));
+    }
+    text
+}
+
+fn record(random: &mut Random, shape: &Shape, at: usize) -> Record {
+    let scope = Scope::parse(random.pick(&SCOPES)).expect("a scope");
+    // Few times and few ids: ties go to the last rule of the order.
+    let hours = shape.days * 24;
+    let hour = i64::try_from(random.below(1000)).expect("small") * hours / 1000;
+    let id = match random.one_in(8) {
+        true => format!("r{}", random.below(at + 1)),
+        false => format!("r{at}"),
+    };
+    let mut record = Record::new(scope, id, hour * DAY_US / 24, text(random, shape.words));
+    if random.one_in(3) {
+        record.tags = vec![random.pick(&["red", "blue"]).into()];
+    }
+    record.source_class = random.pick(&[
+        None,
+        Some(SourceClass::Web),
+        Some(SourceClass::UserConfirmed),
+    ]);
+    if random.one_in(2) {
+        record.source_id = Some(format!("s{}", random.below(20)));
+    }
+    record
+}
+
+fn store(random: &mut Random, shape: &Shape) -> Store {
+    let (env, _disk, _clock) = Env::sim(random.next());
+    let options = Options {
+        maintenance: Maintenance::Manual,
+        env,
+        ..Options::create(Setup::default())
+    };
+    let store = Store::open("/store", options).expect("opens");
+    let each = shape.records / (shape.flushes + 1) + 1;
+    let mut batch = Batch::new();
+    for at in 0..shape.records {
+        let record = record(random, shape, at);
+        if random.one_in(12) {
+            let scope = record.scope.clone();
+            batch.forget(scope, format!("r{}", random.below(at + 1)));
+        }
+        batch.upsert(record);
+        if (at + 1).is_multiple_of(each) {
+            store.write(std::mem::take(&mut batch)).expect("writes");
+            if shape.flushes > 0 {
+                store.flush().expect("flushes");
+            }
+        }
+    }
+    store.write(batch).expect("writes");
+    store
+}
+
+fn question(random: &mut Random, shape: &Shape) -> Request {
+    let scope = match random.below(4) {
+        0 => ScopeSelector::parse("/").expect("the root"),
+        1 => ScopeSelector::parse("user").expect("a scope"),
+        _ => ScopeSelector::parse(random.pick(&SCOPES)).expect("a scope"),
+    };
+    let mut words = String::new();
+    let count = random.pick(&[1, 1, 2, 3, 4, 8, 20]);
+    for _ in 0..count {
+        words.push_str(&format!("w{} ", random.skewed(shape.words + 1)));
+    }
+    if random.one_in(50) {
+        // A weight whose contributions do not fit 31 bits.
+        words.push_str(&"w1 ".repeat(900));
+    }
+    let end = shape.days * DAY_US;
+    let mut request = Request::within(scope)
+        .text(words)
+        .mode(Mode::Sparse)
+        .k(random.pick(&[0, 1, 2, 3, 10, 10, 100, 300]))
+        .now_us(end)
+        .ids_only()
+        .distinct(random.one_in(6))
+        .recency(match random.below(5) {
+            0 => Recency::Decay { tau_us: DAY_US / 7 },
+            1 => Recency::Decay {
+                tau_us: 30 * DAY_US,
+            },
+            2 => Recency::Boost {
+                beta: 0.5,
+                tau_us: DAY_US,
+            },
+            _ => Recency::Off,
+        });
+    let time = |random: &mut Random| i64::try_from(random.below(1000)).expect("small") * end / 1000;
+    if random.one_in(5) {
+        let (a, b) = (time(random), time(random));
+        request = request.since_us(a.min(b)).until_us(a.max(b));
+    }
+    if random.one_in(8) {
+        request = request.tag(random.pick(&["red", "blue", "green"]));
+    }
+    if random.one_in(8) {
+        request = request.min_source(SourceClass::Web);
+    }
+    request
+}
+
+fn ask(store: &Store, request: &Request) -> Response {
+    store.retrieve(request).expect("answers")
+}
+
+/// Asks `questions` both ways; returns how many partitions bounds ruled out.
+fn compare(random: &mut Random, shape: &Shape, questions: usize) -> u64 {
+    let store = store(random, shape);
+    let mut bounded = 0;
+    for number in 0..questions {
+        let request = question(random, shape);
+        let pruned = ask(&store, &request);
+        let all = ask(&store, &request.clone().exhaustive());
+        assert_eq!(pruned.exactness, all.exactness);
+        assert_eq!(
+            serde_json::to_string(&pruned.hits).expect("JSON"),
+            serde_json::to_string(&all.hits).expect("JSON"),
+            "question {number}: {request:?}"
+        );
+        bounded += pruned.plan.layout.sparse.partitions_bounded;
+        assert!(pruned.plan.layout.sparse.postings <= all.plan.layout.sparse.postings);
+    }
+    store.close().expect("closes");
+    bounded
+}
+
+#[test]
+fn a_pruned_answer_is_the_exhaustive_one() {
+    let mut random = Random(7);
+    let mut bounded = 0;
+    for _ in 0..60 {
+        let shape = Shape::random(&mut random);
+        bounded += compare(&mut random, &shape, 160);
+    }
+    assert!(
+        bounded > 0,
+        "bounds never ruled a partition out: nothing was tested"
+    );
+}
+
+#[test]
+fn windows_of_a_long_run_make_no_difference() {
+    let mut random = Random(8);
+    let shape = Shape {
+        records: 14_000,
+        flushes: 1,
+        words: 60,
+        days: 1,
+    };
+    compare(&mut random, &shape, 400);
+}
+
+#[test]
+fn a_spent_budget_says_what_it_may_have_missed_and_more_time_is_never_worse() {
+    let mut random = Random(9);
+    let shape = Shape {
+        records: 400,
+        flushes: 20,
+        words: 30,
+        days: 40,
+    };
+    let store = store(&mut random, &shape);
+    let request = Request::within(ScopeSelector::parse("/").expect("the root"))
+        .text("w0 w1 w2")
+        .mode(Mode::Sparse)
+        .now_us(0);
+    let whole = ask(&store, &request);
+    let none = ask(&store, &request.clone().budget_us(0));
+    assert!(none.hits.is_empty());
+    let chronolith::Exactness::BudgetCut {
+        unvisited_upper_bound,
+    } = none.exactness
+    else {
+        panic!("{:?}", none.exactness);
+    };
+    assert!(unvisited_upper_bound >= whole.hits[0].score);
+    let enough = ask(&store, &request.budget_us(3_600_000_000));
+    assert_eq!(enough.exactness, whole.exactness);
+    assert_eq!(enough.hits, whole.hits);
+    let ids: HashSet<&str> = whole.hits.iter().map(|hit| hit.id.as_str()).collect();
+    assert!(ids.len() > 5);
+}

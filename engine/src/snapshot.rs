@@ -93,6 +93,7 @@ impl Snapshot {
             fusion: self.shared.fusion,
             tag_graph: self.version.tag_graph_at(self.seq),
             clock: &*self.shared.env.clock,
+            threads: &*self.shared.env.threads,
         };
         run(&asked, request)
     }

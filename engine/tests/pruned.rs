@@ -159,6 +159,7 @@ fn question(random: &mut Random, shape: &Shape) -> Request {
         .k(random.pick(&[0, 1, 2, 3, 10, 10, 100, 300]))
         .now_us(end)
         .ids_only()
+        .threads(random.pick(&[1, 1, 1, 2, 3, 64]))
         .distinct(random.one_in(6))
         .recency(match random.below(5) {
             0 => Recency::Decay { tau_us: DAY_US / 7 },

@@ -145,7 +145,7 @@ pub(crate) enum TermPlace {
 }
 
 /// One term's postings inside one run, rows ascending.
-pub trait Postings {
+pub trait Postings: Send {
     /// Rows of the run that hold the term, dead ones included: a rank difference, no scan.
     fn count(&self) -> u32;
 

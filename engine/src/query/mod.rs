@@ -34,7 +34,8 @@ pub use pack::Carried;
 pub use prune::Decision;
 pub use request::{
     BETA_SUM_MAX, CONTEXT_MAX, DENSE_WEIGHT_DEFAULT, Fusion, K_MAX, Mode, PackPolicy, Recency,
-    Request, SCOPES_MAX, TAG_FILTERS_MAX, TAU_DEFAULT_US, TERMS_MAX, TEXT_BYTES_MAX, TokenBudget,
+    Request, SCOPES_MAX, TAG_FILTERS_MAX, TAU_DEFAULT_US, TERMS_MAX, TEXT_BYTES_MAX, THREADS_MAX,
+    TokenBudget,
 };
 pub use response::{
     ContextRow, Exactness, Hit, HitExplanation, Layout, MissingPartition, Plan, PlannedPartition,

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
+use std::sync::atomic::{self, AtomicU64};
 
 use chronolith_segments::SegmentError;
 use chronolith_vfs::planted::{self, Bug};
@@ -97,6 +98,45 @@ pub(crate) struct TopK<'a> {
     /// Short lists are kept in order, so that the k-th best is known after each candidate;
     /// others are cut back to k when they have doubled.
     sorted: bool,
+    /// Where other lists work on other parts of the rows.
+    shared: Option<&'a SharedFloor>,
+}
+
+/// The best threshold of several lists over parts of the same rows: what is below the k-th
+/// best of one part is below that of the whole.
+#[derive(Debug)]
+pub(crate) struct SharedFloor(AtomicU64);
+
+impl SharedFloor {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(rising(f64::NEG_INFINITY)))
+    }
+
+    fn key(&self) -> f64 {
+        // Relaxed: the number alone is shared, and an old one only prunes less.
+        falling(self.0.load(atomic::Ordering::Relaxed))
+    }
+
+    fn raise(&self, key: f64) {
+        self.0.fetch_max(rising(key), atomic::Ordering::Relaxed);
+    }
+}
+
+/// The number's bits so turned that they rise with it: `total_cmp` as a comparison of integers.
+fn rising(key: f64) -> u64 {
+    let bits = key.to_bits();
+    match bits >> 63 {
+        0 => bits | 1 << 63,
+        _ => !bits,
+    }
+}
+
+/// The inverse of [`rising`].
+fn falling(bits: u64) -> f64 {
+    f64::from_bits(match bits >> 63 {
+        0 => !bits,
+        _ => bits & !(1 << 63),
+    })
 }
 
 /// Smallest size at which the buffer is cut: sorting tiny buffers often costs more.
@@ -114,12 +154,41 @@ impl<'a> TopK<'a> {
             last: None,
             distinct,
             sorted: !distinct && k <= SORTED_MAX,
+            shared: None,
+        }
+    }
+
+    /// An empty list for a part of the rows, which also leaves out what is below the
+    /// thresholds of other parts, ties kept.
+    pub(crate) fn part<'p>(&self, floor: &'p SharedFloor) -> TopK<'p>
+    where
+        'a: 'p,
+    {
+        let views: &'a [View] = self.order.views;
+        TopK {
+            shared: Some(floor),
+            ..TopK::new(views, self.k, self.distinct)
         }
     }
 
     /// The key of the k-th best so far, once there are k: no row below it gets in.
     pub(crate) fn threshold(&self) -> Option<f64> {
-        self.last.as_ref().map(|last| last.key)
+        let own = self.last.as_ref().map(|last| last.key);
+        let Some(shared) = self.shared.map(SharedFloor::key) else {
+            return own;
+        };
+        let shared = Some(shared).filter(|key| *key > f64::NEG_INFINITY);
+        match (own, shared) {
+            (Some(own), Some(shared)) => Some(own.max(shared)),
+            (own, shared) => own.or(shared),
+        }
+    }
+
+    fn set_last(&mut self) {
+        self.last = self.kept.last().copied();
+        if let (Some(shared), Some(last)) = (self.shared, &self.last) {
+            shared.raise(last.key);
+        }
     }
 
     /// True if a row with this key could still get in, whatever its time and names.
@@ -130,6 +199,7 @@ impl<'a> TopK<'a> {
     /// As [`TopK::could_enter`], with the time known.
     pub(crate) fn could_enter_at(&self, key: f64, time_us: i64) -> bool {
         self.k > 0
+            && self.shared.is_none_or(|shared| key >= shared.key())
             && self
                 .last
                 .as_ref()
@@ -159,7 +229,7 @@ impl<'a> TopK<'a> {
             kept.truncate(self.k - 1);
             kept.insert(place, candidate);
             if kept.len() == self.k {
-                self.last = kept.last().copied();
+                self.set_last();
             }
         }
         self.order.finish()
@@ -173,7 +243,7 @@ impl<'a> TopK<'a> {
         }
         if self.kept.len() >= self.k {
             self.kept.truncate(self.k);
-            self.last = self.kept.last().copied();
+            self.set_last();
         }
         self.order.finish()
     }
@@ -202,5 +272,32 @@ impl<'a> TopK<'a> {
         self.cut()?;
         self.kept.truncate(self.k);
         Ok(self.kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_rise_with_numbers_and_come_back() {
+        let keys = [
+            f64::NEG_INFINITY,
+            -7.5,
+            -0.0,
+            0.0,
+            1e-300,
+            3.0,
+            f64::INFINITY,
+        ];
+        assert!(keys.map(rising).is_sorted());
+        assert_eq!(
+            keys.map(|key| falling(rising(key)).to_bits()),
+            keys.map(f64::to_bits)
+        );
+        let floor = SharedFloor::new();
+        floor.raise(2.0);
+        floor.raise(-3.0);
+        assert_eq!(floor.key(), 2.0);
     }
 }

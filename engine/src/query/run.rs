@@ -2,7 +2,7 @@
 
 use chronolith_segments::analyze::Analyzer;
 use chronolith_segments::{Refused, ScopeRanges, VectorSpace, check_vector};
-use chronolith_vfs::Clock;
+use chronolith_vfs::{Clock, Threads};
 use hashbrown::HashMap;
 
 use super::analyse::{self, QueryTerm};
@@ -29,6 +29,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) fusion: Fusion,
     pub(crate) tag_graph: &'a TagGraph,
     pub(crate) clock: &'a dyn Clock,
+    pub(crate) threads: &'a dyn Threads,
 }
 
 /// A ranked row with everything its hit shows of its score.
@@ -326,6 +327,7 @@ impl Query<'_> {
             terms: &self.terms,
             aging,
             scoring: self.request.scoring,
+            threads: (self.request.threads, self.asked.threads),
         };
         let outcome = sparse.search(
             search.views,
@@ -336,8 +338,11 @@ impl Query<'_> {
         )?;
         search.stages.layout.sparse = outcome.counters;
         if self.vector.is_none() {
-            for index in outcome.bounded {
-                search.decisions[index] = Decision::Bound;
+            for index in outcome.left {
+                search.decisions[index] = match outcome.unvisited {
+                    Some(_) => Decision::Budget,
+                    None => Decision::Bound,
+                };
             }
         }
         search.unvisited = outcome.unvisited;

@@ -51,5 +51,5 @@ pub use sim::{
     CrashImage, FailedSync, SeededEntropy, SimClock, SimVfs, TraceEntry, is_simulated_crash,
 };
 pub use traits::{
-    Clock, DirEntry, Entropy, Env, FileKind, Joiner, Stat, Threads, Vfs, VfsFile, VfsLock,
+    Clock, DirEntry, Entropy, Env, FileKind, Job, Joiner, Stat, Threads, Vfs, VfsFile, VfsLock,
 };

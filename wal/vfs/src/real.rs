@@ -9,14 +9,14 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::bytes::FileBytes;
 use crate::map;
 use crate::planted::{self, Bug};
 use crate::traits::{
-    Clock, DirEntry, Entropy, Env, FileKind, Joiner, Stat, Threads, Vfs, VfsFile, VfsLock,
+    Clock, DirEntry, Entropy, Env, FileKind, Job, Joiner, Stat, Threads, Vfs, VfsFile, VfsLock,
 };
 
 /// Mode of a file that is still written.
@@ -296,6 +296,27 @@ impl Threads for RealThreads {
             .name(name.to_owned())
             .spawn(body)?;
         Ok(Box::new(RealJoiner(handle)))
+    }
+
+    fn run_all(&self, jobs: Vec<Job<'_>>) {
+        // Behind locks, so that a thread that cannot be had loses no job: the caller's own
+        // thread takes what is left.
+        let jobs: Vec<_> = jobs.into_iter().map(|job| Mutex::new(Some(job))).collect();
+        let run = |job: &Mutex<Option<Job<'_>>>| {
+            let taken = job.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(job) = taken {
+                job();
+            }
+        };
+        std::thread::scope(|scope| {
+            for job in jobs.iter().skip(1) {
+                let builder = std::thread::Builder::new().name("chronolith-query".into());
+                // Without a thread the job stays where it is.
+                let _unstarted = builder.spawn_scoped(scope, move || run(job)).is_err();
+            }
+            jobs.iter().take(1).for_each(run);
+            jobs.iter().skip(1).for_each(run);
+        });
     }
 }
 

@@ -247,7 +247,17 @@ pub trait Threads: Send + Sync + fmt::Debug {
     /// # Errors
     /// The system's error where no thread can be had.
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joiner>>;
+
+    /// Runs all of `jobs` and returns when they have ended; a panic of one is passed on then.
+    /// At once where threads can be had, the first one on the caller's. As it stands here it
+    /// runs them one after the other.
+    fn run_all(&self, jobs: Vec<Job<'_>>) {
+        jobs.into_iter().for_each(|job| job());
+    }
 }
+
+/// A piece of work for [`Threads::run_all`].
+pub type Job<'a> = Box<dyn FnOnce() + Send + 'a>;
 
 /// Waits for one background thread.
 pub trait Joiner: Send + fmt::Debug {

@@ -26,7 +26,10 @@ pub(super) fn score_view(
     aging: Aging,
     top: &mut TopK<'_>,
 ) -> Result<SparseCounters, SegmentError> {
-    let mut counters = SparseCounters::default();
+    let mut counters = SparseCounters {
+        partitions: 1,
+        ..SparseCounters::default()
+    };
     for run in &view.runs {
         let mut cursors = open_cursors(view, run, terms)?;
         if cursors.is_empty() {

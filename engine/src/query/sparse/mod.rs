@@ -11,6 +11,7 @@
 //! answer is that of scoring every posting, which `exhaustive` does: ids, order, ties, bits.
 //!
 //! * `bound`: what a score can be at most.
+//! * `visit`: the views in order, on one thread or several, and the stop.
 //! * `run`: one run of rows, pruned.
 //! * `table`: contributions ready made.
 //! * `pace`: the budget of time.
@@ -21,18 +22,15 @@ mod exhaustive;
 mod pace;
 mod run;
 mod table;
-
-use std::cell::RefCell;
-use std::cmp::Ordering;
+mod visit;
 
 use chronolith_segments::SegmentError;
+use chronolith_vfs::Threads;
 
 pub(crate) use pace::Pace;
 
-use self::run::{List, RunScorer, Scratch};
-use self::table::{ScoreTable, narrow};
+use self::visit::Visit;
 use super::analyse::QueryTerm;
-use super::bm25::shown;
 use super::lookup::Found;
 use super::order::TopK;
 use super::recency::Aging;
@@ -57,6 +55,18 @@ pub struct SparseCounters {
     pub rows_filtered: u64,
 }
 
+impl SparseCounters {
+    fn add(&mut self, other: &Self) {
+        self.partitions += other.partitions;
+        self.partitions_bounded += other.partitions_bounded;
+        self.windows += other.windows;
+        self.postings += other.postings;
+        self.rows_asked += other.rows_asked;
+        self.rows_scored += other.rows_scored;
+        self.rows_filtered += other.rows_filtered;
+    }
+}
+
 /// How the postings are scored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scoring {
@@ -71,29 +81,19 @@ pub(crate) struct Sparse<'q> {
     pub(crate) terms: &'q [QueryTerm],
     pub(crate) aging: Aging,
     pub(crate) scoring: Scoring,
+    /// How many threads may work on it, and where they come from.
+    pub(crate) threads: (usize, &'q dyn Threads),
 }
 
 /// What the pass has to say beside its list.
 #[derive(Debug, Default)]
 pub(crate) struct SparseOutcome {
     pub(crate) counters: SparseCounters,
-    /// Views that bounds ruled out.
-    pub(crate) bounded: Vec<usize>,
-    /// Where the pace cut the work: no row that was not looked at has a larger shown score.
+    /// Indexes of views with a term that were not looked at to their end: their bounds ruled
+    /// them out, or time was over.
+    pub(crate) left: Vec<usize>,
+    /// Where the pace cut the work: no row of `left` has a larger shown score.
     pub(crate) unvisited: Option<f64>,
-}
-
-/// A view with what its best row could have at most.
-struct Bounded {
-    index: usize,
-    sum: i64,
-    key: f64,
-    newest_us: i64,
-}
-
-thread_local! {
-    /// A query's working memory, kept for the next one of the thread.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
 impl Sparse<'_> {
@@ -106,53 +106,21 @@ impl Sparse<'_> {
         views: &'v [View],
         chosen: &[usize],
         found: &mut [Found<'v>],
-        top: &mut TopK<'v>,
-        pace: &mut Pace<'v>,
+        top: &mut TopK<'_>,
+        pace: &mut Pace<'_>,
     ) -> Result<SparseOutcome, SegmentError> {
-        let mut outcome = SparseOutcome::default();
         if self.scoring == Scoring::Exhaustive || !self.fits() {
+            let mut outcome = SparseOutcome::default();
             for index in chosen {
-                let counters =
-                    exhaustive::score_view(&views[*index], *index, self.terms, self.aging, top)?;
-                outcome.counters.partitions += 1;
-                outcome.counters.postings += counters.postings;
-                outcome.counters.rows_scored += counters.rows_scored;
-                outcome.counters.rows_filtered += counters.rows_filtered;
+                let view = &views[*index];
+                let counters = exhaustive::score_view(view, *index, self.terms, self.aging, top)?;
+                outcome.counters.add(&counters);
             }
             return Ok(outcome);
         }
-        let tables = ScoreTable::all(self.terms);
-        let mut scratch = SCRATCH.take();
-        let order = self.order(views, chosen, found);
-        for (place, bounded) in order.iter().enumerate() {
-            if !top.could_enter_at(bounded.key, bounded.newest_us) {
-                outcome.counters.partitions_bounded += (order.len() - place) as u64;
-                outcome.bounded = order[place..].iter().map(|view| view.index).collect();
-                break;
-            }
-            if !pace.is_over() {
-                outcome.counters.partitions += 1;
-                let view = &views[bounded.index];
-                let found = &mut found[bounded.index];
-                let scorer = RunScorer {
-                    view,
-                    index: bounded.index,
-                    aging: self.aging,
-                    newest_us: bounded.newest_us,
-                    lengths: view.partition().short_lengths()?,
-                    top,
-                    counters: &mut outcome.counters,
-                    pace,
-                };
-                score_view(scorer, found, &tables, &mut scratch)?;
-            }
-            if pace.was_cut() {
-                outcome.unvisited = Some(self.largest_shown(&order[place..]));
-                break;
-            }
-        }
-        SCRATCH.set(scratch);
-        Ok(outcome)
+        let visit = Visit::new(self, views, chosen, found);
+        let (count, threads) = self.threads;
+        visit.on_threads(count, threads, top, pace)
     }
 
     /// True where every sum of contributions fits the windows' 31 bits.
@@ -160,74 +128,6 @@ impl Sparse<'_> {
         let ceilings = self.terms.iter().map(|term| term.scorer.ceiling());
         ceilings.sum::<i64>() <= i64::from(i32::MAX)
     }
-
-    /// The views to search by descending bound, newer ones first among equals.
-    fn order(&self, views: &[View], chosen: &[usize], found: &[Found<'_>]) -> Vec<Bounded> {
-        let bounded = |index: &usize| {
-            let index = *index;
-            let sum = self.sum_bound(&found[index]);
-            let newest_us = views[index].partition().zone().event_time_us.1;
-            let key = self.aging.key_bound(shown(sum), newest_us);
-            (sum > 0).then_some(Bounded {
-                index,
-                sum,
-                key,
-                newest_us,
-            })
-        };
-        let mut order: Vec<Bounded> = chosen.iter().filter_map(bounded).collect();
-        order.sort_by(|a, b| match b.key.total_cmp(&a.key) {
-            Ordering::Equal => (b.newest_us, a.index).cmp(&(a.newest_us, b.index)),
-            unequal => unequal,
-        });
-        order
-    }
-
-    fn sum_bound(&self, found: &Found<'_>) -> i64 {
-        let terms = self.terms.iter().enumerate();
-        let bound = |(index, term): (usize, &QueryTerm)| {
-            let entry = found.entry(index)?;
-            Some(bound::term_bound(term.scorer, &entry.bounds))
-        };
-        terms.filter_map(bound).sum()
-    }
-
-    fn largest_shown(&self, views: &[Bounded]) -> f64 {
-        let shown = views
-            .iter()
-            .map(|view| self.aging.shown_bound(shown(view.sum), view.newest_us));
-        shown.fold(0.0, f64::max)
-    }
-}
-
-/// Scores every run of a view.
-fn score_view<'v>(
-    mut scorer: RunScorer<'_, 'v>,
-    found: &mut Found<'v>,
-    tables: &[ScoreTable],
-    scratch: &mut Scratch,
-) -> Result<(), SegmentError> {
-    let view = scorer.view;
-    for (place, run) in view.runs.iter().enumerate() {
-        let mut lists = Vec::with_capacity(tables.len());
-        for (term, table) in tables.iter().enumerate() {
-            let Some(entry) = found.entry(term) else {
-                continue;
-            };
-            let bound = narrow(bound::term_bound(table.scorer, &entry.bounds));
-            if let Some(cursor) = found.cursor(view, term, place)? {
-                lists.push(List {
-                    cursor,
-                    table,
-                    bound,
-                });
-            }
-        }
-        if !lists.is_empty() {
-            scorer.score(run, lists, scratch)?;
-        }
-    }
-    Ok(())
 }
 
 /// How often `row` of `view` holds `term`, for an explanation.

@@ -55,17 +55,17 @@ pub(super) struct Scratch {
 }
 
 /// What one run of one view is scored with.
-pub(super) struct RunScorer<'p, 'v> {
-    pub(super) view: &'v View,
+pub(super) struct RunScorer<'p, 't, 'c> {
+    pub(super) view: &'p View,
     pub(super) index: usize,
     pub(super) aging: Aging,
     /// Newest event time of the partition.
     pub(super) newest_us: i64,
     /// One byte a row, or empty: see `Partition::short_lengths`.
-    pub(super) lengths: &'v [u8],
-    pub(super) top: &'p mut TopK<'v>,
+    pub(super) lengths: &'p [u8],
+    pub(super) top: &'p mut TopK<'t>,
     pub(super) counters: &'p mut SparseCounters,
-    pub(super) pace: &'p mut Pace<'v>,
+    pub(super) pace: &'p mut Pace<'c>,
 }
 
 /// The lists that are only asked, with the sums of their bounds.
@@ -81,7 +81,7 @@ impl Asked<'_, '_> {
     }
 }
 
-impl RunScorer<'_, '_> {
+impl RunScorer<'_, '_, '_> {
     /// Scores the run. Stops early where the pace says so. After an error `scratch` is not
     /// clean.
     pub(super) fn score(

@@ -1,0 +1,259 @@
+//! In which order are the views looked at, and when is it enough?
+//!
+//! By descending upper bound, so that the k-th score rises early and the first view that
+//! cannot reach it ends the search. (Ranges by descending bound: Mackenzie, Petri and Moffat
+//! 2021, "Anytime Ranking on Document-Ordered Indexes", section 3; here with bounds that make
+//! the stop exact.) Several threads take views from the same line and share the best k-th
+//! score; what each leaves out lies below k rows of one of them, so the answer is the same.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::sync::atomic::{self, AtomicUsize};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use chronolith_segments::SegmentError;
+use chronolith_vfs::{Job, Threads};
+
+use super::bound::term_bound;
+use super::pace::Pace;
+use super::run::{List, RunScorer, Scratch};
+use super::table::{ScoreTable, narrow};
+use super::{Sparse, SparseCounters, SparseOutcome};
+use crate::query::analyse::QueryTerm;
+use crate::query::bm25::shown;
+use crate::query::lookup::Found;
+use crate::query::order::{Candidate, SharedFloor, TopK};
+use crate::query::view::View;
+
+/// A view with what its best row could have at most.
+struct Bounded {
+    index: usize,
+    sum: i64,
+    key: f64,
+    newest_us: i64,
+}
+
+/// The line of views that one search works off.
+pub(super) struct Visit<'w, 'v> {
+    sparse: &'w Sparse<'w>,
+    views: &'v [View],
+    /// Best prospects first.
+    order: Vec<Bounded>,
+    /// What each view of `order` knows of the terms; taken once.
+    found: Vec<Mutex<Found<'v>>>,
+    tables: Vec<ScoreTable>,
+    /// Place in `order` of the next view that nobody took.
+    next: AtomicUsize,
+}
+
+/// What one thread did.
+#[derive(Default)]
+struct Part {
+    counters: SparseCounters,
+    /// Places it looked at to the end.
+    visited: Vec<usize>,
+    /// True where the pace ended it.
+    was_cut: bool,
+}
+
+thread_local! {
+    /// A query's working memory, kept for the next one of the thread.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+impl<'w, 'v> Visit<'w, 'v> {
+    /// The views with an index in `chosen` that hold a term; `found` of those is taken.
+    pub(super) fn new(
+        sparse: &'w Sparse<'w>,
+        views: &'v [View],
+        chosen: &[usize],
+        found: &mut [Found<'v>],
+    ) -> Self {
+        let bounded = |index: &usize| {
+            let index = *index;
+            let sum = sum_bound(sparse.terms, &found[index]);
+            let newest_us = views[index].partition().zone().event_time_us.1;
+            let key = sparse.aging.key_bound(shown(sum), newest_us);
+            (sum > 0).then_some(Bounded {
+                index,
+                sum,
+                key,
+                newest_us,
+            })
+        };
+        let mut order: Vec<Bounded> = chosen.iter().filter_map(bounded).collect();
+        order.sort_by(|a, b| match b.key.total_cmp(&a.key) {
+            Ordering::Equal => (b.newest_us, a.index).cmp(&(a.newest_us, b.index)),
+            unequal => unequal,
+        });
+        let take = |bounded: &Bounded| Mutex::new(std::mem::take(&mut found[bounded.index]));
+        Self {
+            sparse,
+            views,
+            found: order.iter().map(take).collect(),
+            order,
+            tables: ScoreTable::all(sparse.terms),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// Works the line off on the caller's thread.
+    pub(super) fn alone(
+        &self,
+        top: &mut TopK<'_>,
+        pace: &mut Pace<'_>,
+    ) -> Result<SparseOutcome, SegmentError> {
+        let part = self.work(top, pace)?;
+        Ok(self.outcome([part]))
+    }
+
+    /// Works the line off on up to `count` threads.
+    pub(super) fn on_threads(
+        &self,
+        count: usize,
+        threads: &dyn Threads,
+        top: &mut TopK<'_>,
+        pace: &mut Pace<'_>,
+    ) -> Result<SparseOutcome, SegmentError> {
+        let count = count.min(self.order.len());
+        if count <= 1 {
+            return self.alone(top, pace);
+        }
+        let (floor, done) = (SharedFloor::new(), Mutex::new(Vec::new()));
+        let job = |_| {
+            let (floor, done, mut pace) = (&floor, &done, *pace);
+            let mut part_top = top.part(floor);
+            let job = move || {
+                let part = self.work(&mut part_top, &mut pace);
+                let both = part.and_then(|part| Ok((part, part_top.finish()?)));
+                lock(done).push(both);
+            };
+            Box::new(job) as Job<'_>
+        };
+        threads.run_all((0..count).map(job).collect());
+        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = Vec::with_capacity(done.len());
+        for both in done {
+            let (part, candidates): (Part, Vec<Candidate>) = both?;
+            for candidate in candidates {
+                top.offer(candidate)?;
+            }
+            parts.push(part);
+        }
+        Ok(self.outcome(parts))
+    }
+
+    /// Takes views from the line until it ends, a bound says stop or time is over.
+    fn work(&self, top: &mut TopK<'_>, pace: &mut Pace<'_>) -> Result<Part, SegmentError> {
+        let mut part = Part::default();
+        let mut scratch = SCRATCH.take();
+        loop {
+            let place = self.next.fetch_add(1, atomic::Ordering::Relaxed);
+            let Some(bounded) = self.order.get(place) else {
+                break;
+            };
+            if !top.could_enter_at(bounded.key, bounded.newest_us) {
+                break;
+            }
+            part.was_cut = pace.is_over();
+            if part.was_cut {
+                break;
+            }
+            self.score(place, top, &mut part.counters, pace, &mut scratch)?;
+            part.was_cut = pace.was_cut();
+            if part.was_cut {
+                break;
+            }
+            part.visited.push(place);
+        }
+        SCRATCH.set(scratch);
+        Ok(part)
+    }
+
+    /// Scores every run of a view.
+    fn score(
+        &self,
+        place: usize,
+        top: &mut TopK<'_>,
+        counters: &mut SparseCounters,
+        pace: &mut Pace<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), SegmentError> {
+        let bounded = &self.order[place];
+        let view = &self.views[bounded.index];
+        let mut found = lock(&self.found[place]);
+        counters.partitions += 1;
+        let mut scorer = RunScorer {
+            view,
+            index: bounded.index,
+            aging: self.sparse.aging,
+            newest_us: bounded.newest_us,
+            lengths: view.partition().short_lengths()?,
+            top,
+            counters,
+            pace,
+        };
+        for (number, run) in view.runs.iter().enumerate() {
+            let mut lists = Vec::with_capacity(self.tables.len());
+            for (term, table) in self.tables.iter().enumerate() {
+                let Some(entry) = found.entry(term) else {
+                    continue;
+                };
+                let bound = narrow(term_bound(table.scorer, &entry.bounds));
+                if let Some(cursor) = found.cursor(view, term, number)? {
+                    lists.push(List {
+                        cursor,
+                        table,
+                        bound,
+                    });
+                }
+            }
+            if !lists.is_empty() {
+                scorer.score(run, lists, scratch)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn outcome(&self, parts: impl IntoIterator<Item = Part>) -> SparseOutcome {
+        let mut outcome = SparseOutcome::default();
+        let mut left: Vec<bool> = vec![true; self.order.len()];
+        let mut was_cut = false;
+        for part in parts {
+            outcome.counters.add(&part.counters);
+            was_cut |= part.was_cut;
+            for place in part.visited {
+                left[place] = false;
+            }
+        }
+        let left = || {
+            let places = self.order.iter().zip(&left);
+            places
+                .filter(|(_, left)| **left)
+                .map(|(bounded, _)| bounded)
+        };
+        outcome.left = left().map(|bounded| bounded.index).collect();
+        if was_cut {
+            let shown = left().map(|bounded| {
+                let aging = self.sparse.aging;
+                aging.shown_bound(shown(bounded.sum), bounded.newest_us)
+            });
+            outcome.unvisited = Some(shown.fold(0.0, f64::max));
+        } else {
+            outcome.counters.partitions_bounded = outcome.left.len() as u64;
+        }
+        outcome
+    }
+}
+
+fn sum_bound(terms: &[QueryTerm], found: &Found<'_>) -> i64 {
+    let bound = |(index, term): (usize, &QueryTerm)| {
+        let entry = found.entry(index)?;
+        Some(term_bound(term.scorer, &entry.bounds))
+    };
+    terms.iter().enumerate().filter_map(bound).sum()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

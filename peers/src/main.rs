@@ -7,9 +7,11 @@
 //! engine   one small module an engine, behind one trait
 //! trace    a power cut out of a trace of file operations
 //! report   the table
+//! bench    search and commits: figures instead of trials
 //! ```
 
 mod ask;
+mod bench;
 mod child;
 mod engine;
 mod image;
@@ -44,6 +46,13 @@ enum Verb {
     /// Runs the trials on every engine and prints one table; exit code 1 where Chronolith
     /// breaks a promise.
     Conformance(Conformance),
+    /// Search, ingest, bytes, memory and opens beside tantivy and SQLite FTS5.
+    Search(bench::Search),
+    /// Durable commits beside RocksDB, redb, fjall and SQLite.
+    Commits(bench::Commits),
+    /// The process that builds or asks one store; started by `search`.
+    #[command(hide = true)]
+    BenchChild(bench::Work),
     /// The process that opens a store; started by the trials.
     #[command(hide = true)]
     Child(child::Work),
@@ -85,6 +94,9 @@ enum Trial {
 fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Conformance(arguments) => conformance(&arguments),
+        Verb::Search(search) => bench::search(&search).map(|()| ExitCode::SUCCESS),
+        Verb::Commits(commits) => bench::commits(&commits).map(|()| ExitCode::SUCCESS),
+        Verb::BenchChild(work) => bench::work(&work).map(|()| ExitCode::SUCCESS),
         Verb::Child(work) => child::run(&work).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {

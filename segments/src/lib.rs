@@ -56,7 +56,7 @@ pub use prepared::{
 };
 pub use read::{
     LENGTH_LONG, Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds, TermEntry,
-    TermStream, TimeOrder, Zone,
+    TermStream, TermVisit, TimeOrder, Zone,
 };
 pub use record::{Record, RowFields, SourceClass, TIME_MAX_US, TIME_MIN_US};
 pub use scope::{KeyRange, Scope, ScopeRanges, ScopeSelector};

@@ -111,6 +111,9 @@ impl TermBounds {
     /// True of any postings.
     pub const UNKNOWN: Self = Self::one(u32::MAX, 0);
 
+    /// True of no postings at all.
+    pub const NONE: Self = Self::one(0, u32::MAX);
+
     /// One pair.
     pub const fn one(freq: u32, length: u32) -> Self {
         let mut pairs = [(0, 0); Self::PAIRS_MAX];
@@ -122,6 +125,51 @@ impl TermBounds {
     pub fn pairs(&self) -> &[(u32, u32)] {
         &self.pairs[..usize::from(self.count)]
     }
+
+    /// True where a posting of this frequency and length is under one of the pairs.
+    pub fn covers(&self, freq: u32, length: u32) -> bool {
+        let under = |pair: &(u32, u32)| freq <= pair.0 && length >= pair.1;
+        self.pairs().iter().any(under)
+    }
+
+    /// Widens the bounds to what is under this pair too. Where there is no place for it, the
+    /// pair with the nearest length is widened.
+    pub fn add(&mut self, freq: u32, length: u32) {
+        if self.covers(freq, length) {
+            return;
+        }
+        let mut kept = 0_u8;
+        for at in 0..usize::from(self.count) {
+            let pair = self.pairs[at];
+            if pair.0 > freq || pair.1 < length {
+                self.pairs[usize::from(kept)] = pair;
+                kept += 1;
+            }
+        }
+        if usize::from(kept) < Self::PAIRS_MAX {
+            self.pairs[usize::from(kept)] = (freq, length);
+            self.count = kept + 1;
+            return;
+        }
+        let by_length = |at: &usize| self.pairs[*at].1.abs_diff(length);
+        let nearest = (0..Self::PAIRS_MAX).min_by_key(by_length).unwrap_or(0);
+        let pair = self.pairs[nearest];
+        self.count = kept - 1;
+        self.pairs[nearest] = self.pairs[usize::from(self.count)];
+        // Now there is a place.
+        self.add(pair.0.max(freq), pair.1.min(length));
+    }
+}
+
+/// How a walk along terms goes on; see [`Partition::terms_from`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TermVisit {
+    /// To the next term.
+    Continue,
+    /// To the first later term that is not below this one.
+    SkipTo(Vec<u8>),
+    /// Not at all.
+    Stop,
 }
 
 /// What a partition knows of a term: looked up once a query, good for every run of it.
@@ -154,6 +202,16 @@ pub trait Postings: Send {
     /// # Errors
     /// Damage in the postings.
     fn read_until(&mut self, end: u32, rows: &mut Vec<u32>, freqs: &mut Vec<u32>) -> Result<()>;
+
+    /// What bounds the postings with row < `end` that were not yet read, from skip data alone;
+    /// [`TermBounds::NONE`] where there are none, as far as that shows.
+    ///
+    /// # Errors
+    /// Damage in the skip data.
+    fn bounds_until(&mut self, end: u32) -> Result<TermBounds> {
+        let _ = end;
+        Ok(TermBounds::UNKNOWN)
+    }
 
     /// The term's frequency in `row`, 0 if it does not hold it. Rows must be asked in
     /// ascending order; postings before `row` are skipped for good.
@@ -268,6 +326,18 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Damage in dictionary or postings.
     fn terms<'a>(&'a self) -> Result<Box<dyn TermStream + 'a>>;
+
+    /// Calls `visit` with the terms from `from` on, ascending by bytes, until it says stop. A
+    /// walk that skips costs what it visits, in a segment: a prefix its matches, an automaton
+    /// the terms between its dead ends. A memtable sorts all terms that are not below `from`.
+    ///
+    /// # Errors
+    /// Damage in dictionary or postings.
+    fn terms_from(
+        &self,
+        from: &[u8],
+        visit: &mut dyn FnMut(&[u8], &TermEntry) -> TermVisit,
+    ) -> Result<()>;
 
     /// All fixed-width fields of a row.
     ///

@@ -37,8 +37,9 @@ pub use sink::{SectionSink, VecSink};
 pub(crate) use footer::{FOOTER_BYTES_MAX, Footer, LINEAGE_MAX, SectionEntry};
 pub(crate) use section::{FileIdentity, SectionPlace, Source};
 
-/// The only format version there is.
-pub const FORMAT_VERSION: u32 = 0;
+/// The format version that is written, and the only one that is read. Version 0 had an FST over
+/// terms and no bounds.
+pub const FORMAT_VERSION: u32 = 1;
 /// Unit of checksums inside a section, bytes.
 pub const BLOCK_BYTES: usize = 16 << 10;
 /// Sections start at multiples of this: a cache line.
@@ -70,7 +71,7 @@ pub enum SectionKind {
     Terms = 8,
     /// Postings of all terms.
     Postings = 9,
-    /// Skip data of the postings; keeps a place for block bounds.
+    /// Skip data of the postings, with bounds of lists and blocks.
     PostingsSkip = 10,
     /// Tag dictionary.
     Tags = 11,
@@ -94,7 +95,7 @@ pub enum SectionKind {
     DetailedIndex = 20,
     /// Compression dictionary trained on this segment's rows.
     TextDictionary = 21,
-    /// Bounds of posting blocks as (higher frequency, lower length) pairs. Reserved.
+    /// Bounds of runs of posting blocks as (higher frequency, lower length) pairs. Reserved.
     PostingsBounds = 22,
 }
 

@@ -150,6 +150,11 @@ impl Section {
         self.0.name
     }
 
+    /// True where [`Section::get`] lends the bytes and copies nothing.
+    pub(crate) fn is_mapped(&self) -> bool {
+        matches!(self.0.source, Source::Mapped(_))
+    }
+
     /// Checksum blocks of the section.
     pub fn blocks(&self) -> u64 {
         self.0.place.checksums.len() as u64

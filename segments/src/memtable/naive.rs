@@ -12,8 +12,8 @@ use roaring::RoaringBitmap;
 use crate::error::SegmentError;
 use crate::prepared::Prepared;
 use crate::read::{
-    Partition, Population, Postings, Run, ScopeEntry, Stored, TermEntry, TermStream, TimeOrder,
-    Zone,
+    Partition, Population, Postings, Run, ScopeEntry, Stored, TermEntry, TermStream, TermVisit,
+    TimeOrder, Zone,
 };
 use crate::record::{RowFields, SourceClass};
 use crate::scope::ScopeRanges;
@@ -258,6 +258,26 @@ impl Partition for Naive {
                 count,
             }) as Box<dyn Postings>
         }))
+    }
+
+    fn terms_from(
+        &self,
+        from: &[u8],
+        visit: &mut dyn FnMut(&[u8], &TermEntry) -> TermVisit,
+    ) -> Result<()> {
+        let (mut stream, mut from) = (self.terms()?, from.to_vec());
+        while let Some(term) = stream.next_term()? {
+            if *term < *from {
+                continue;
+            }
+            let entry = self.term(term)?.expect("a term of the stream is held");
+            match visit(term, &entry) {
+                TermVisit::Continue => {}
+                TermVisit::SkipTo(to) => from = to,
+                TermVisit::Stop => break,
+            }
+        }
+        Ok(())
     }
 
     fn terms<'a>(&'a self) -> Result<Box<dyn TermStream + 'a>> {

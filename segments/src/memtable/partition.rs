@@ -16,7 +16,7 @@ use super::{
 use crate::error::SegmentError;
 use crate::read::{
     Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds, TermEntry, TermPlace,
-    TermStream, TimeOrder, Zone,
+    TermStream, TermVisit, TimeOrder, Zone,
 };
 use crate::record::RowFields;
 use crate::scope::{KeyRange, ScopeRanges};
@@ -161,12 +161,7 @@ impl Partition for Memtable {
     }
 
     fn term(&self, term: &[u8]) -> Result<Option<TermEntry>> {
-        let entry = |ordinal| TermEntry {
-            rows: self.rows(),
-            bounds: TermBounds::UNKNOWN,
-            place: TermPlace::Memtable(ordinal),
-        };
-        Ok(self.find_term(term).map(entry))
+        Ok(self.find_term(term).map(|term| self.entry_of(term)))
     }
 
     fn postings_of<'a>(
@@ -184,6 +179,29 @@ impl Partition for Memtable {
 
     fn terms<'a>(&'a self) -> Result<Box<dyn TermStream + 'a>> {
         Ok(Box::new(self.term_stream()))
+    }
+
+    fn terms_from(
+        &self,
+        from: &[u8],
+        visit: &mut dyn FnMut(&[u8], &TermEntry) -> TermVisit,
+    ) -> Result<()> {
+        // Terms of rows that are not published yet may be among them: they have no postings.
+        let terms = (0..).map_while(|ordinal| Some((&**self.terms.get(ordinal)?, ordinal)));
+        let mut found: Vec<(&[u8], u32)> = terms.filter(|(term, _)| *term >= from).collect();
+        found.sort_unstable();
+        let mut at = 0;
+        while let Some((term, ordinal)) = found.get(at) {
+            at += 1;
+            match visit(term, &self.entry_of(*ordinal)) {
+                TermVisit::Continue => {}
+                TermVisit::SkipTo(to) => {
+                    at += found[at..].partition_point(|(term, _)| **term < *to);
+                }
+                TermVisit::Stop => break,
+            }
+        }
+        Ok(())
     }
 
     fn fields(&self, row: u32) -> Result<RowFields> {
@@ -287,6 +305,14 @@ impl Partition for Memtable {
 }
 
 impl Memtable {
+    fn entry_of(&self, ordinal: u32) -> TermEntry {
+        TermEntry {
+            rows: self.rows(),
+            bounds: TermBounds::UNKNOWN,
+            place: TermPlace::Memtable(ordinal),
+        }
+    }
+
     /// Calls `visit` with the scopes whose keys lie in the range, ascending by key.
     fn walk_scopes(&self, range: &KeyRange, visit: &mut impl FnMut(u32)) {
         let key_of = |scope: u32| &*self.scope(scope).key;

@@ -3,6 +3,7 @@
 //! Good for reading a stretch of rows in order and for counting it: a count decodes at most
 //! two blocks. Not made for single rows out of order.
 
+mod bounds;
 mod cursor;
 mod format;
 mod list;
@@ -10,9 +11,9 @@ mod short;
 mod writer;
 
 pub(crate) use cursor::PostingsCursor;
-pub(crate) use format::{ListPlace, u32_at};
+pub(crate) use format::{BLOCK_LEN, ListPlace, ONE_FREQ_MAX, TermInfo, u32_at};
 pub(crate) use list::PostingLists;
-pub(crate) use writer::PostingsWriter;
+pub(crate) use writer::{Added, PostingsWriter};
 
 #[cfg(test)]
 #[expect(

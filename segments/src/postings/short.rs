@@ -25,29 +25,55 @@ pub(super) fn encode(before: Option<u32>, rows: &[u32], freqs: &[u32], out: &mut
     }
 }
 
+/// Reads postings one after the other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShortReader {
+    /// Offset of the next posting.
+    pub(super) at: usize,
+    /// The row after the last one.
+    from: u64,
+}
+
+impl ShortReader {
+    /// At the first posting, which follows row `before`.
+    pub(super) fn new(before: Option<u32>) -> Self {
+        Self {
+            at: 0,
+            from: before.map_or(0, |row| u64::from(row) + 1),
+        }
+    }
+
+    /// The next posting of `bytes`; `None` where they hold none below `rows_end`.
+    #[inline]
+    pub(super) fn next(&mut self, bytes: &[u8], rows_end: u32) -> Option<(u32, u32)> {
+        let head = take_varint(bytes, &mut self.at)?;
+        // Both terms are below 2^35: no overflow.
+        let row = u32::try_from(self.from + (head >> 1))
+            .ok()
+            .filter(|row| *row < rows_end)?;
+        let freq = match head & 1 {
+            1 => 1,
+            _ => u32::try_from(take_varint(bytes, &mut self.at)? + 2).ok()?,
+        };
+        self.from = u64::from(row) + 1;
+        Some((row, freq))
+    }
+}
+
 /// Fills `rows` and `freqs`, which say how many postings there are, from all of `bytes`.
 /// `None` where the bytes are not that many postings after `before` and below `rows_end`.
 pub(super) fn decode(
     before: Option<u32>,
-    mut bytes: &[u8],
+    bytes: &[u8],
     rows_end: u32,
     rows: &mut [u32],
     freqs: &mut [u32],
 ) -> Option<()> {
-    let mut from = before.map_or(0, |row| u64::from(row) + 1);
+    let mut reader = ShortReader::new(before);
     for (row, freq) in rows.iter_mut().zip(freqs) {
-        let head = take_varint(&mut bytes)?;
-        // Both terms are below 2^35: no overflow.
-        *row = u32::try_from(from + (head >> 1))
-            .ok()
-            .filter(|row| *row < rows_end)?;
-        *freq = match head & 1 {
-            1 => 1,
-            _ => u32::try_from(take_varint(&mut bytes)? + 2).ok()?,
-        };
-        from = u64::from(*row) + 1;
+        (*row, *freq) = reader.next(bytes, rows_end)?;
     }
-    bytes.is_empty().then_some(())
+    (reader.at == bytes.len()).then_some(())
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "seven bits are cut out")]
@@ -60,13 +86,19 @@ fn push_varint(mut value: u64, out: &mut Vec<u8>) {
 }
 
 /// `None` at the end of the bytes and for more than five of them.
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for i in 0..VARINT_BYTES_MAX {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
+#[inline]
+fn take_varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let first = *bytes.get(*at)?;
+    *at += 1;
+    let mut value = u64::from(first & 0x7f);
+    if first < 0x80 {
+        return Some(value);
+    }
+    for i in 1..VARINT_BYTES_MAX {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
         value |= u64::from(byte & 0x7f) << (7 * i);
-        if byte & 0x80 == 0 {
+        if byte < 0x80 {
             return Some(value);
         }
     }

@@ -1,11 +1,12 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::format::widen;
 use super::*;
 use crate::SegmentError;
 use crate::format::{Section, VecSink};
 use crate::limits::ROWS_MAX;
-use crate::read::Postings;
+use crate::read::{Postings, TermBounds};
 
 /// The definition: pairs in a row range, read by looking at all of them.
 #[derive(Debug, Clone)]
@@ -38,11 +39,24 @@ impl Naive {
 
 struct Written {
     lists: PostingLists,
-    df: u32,
-    place: ListPlace,
+    info: TermInfo,
 }
 
-fn bytes_of(pairs: &[(u32, u32)]) -> (Vec<u8>, Vec<u8>, ListPlace) {
+/// The length of a row: most are like each other, some very short or long.
+fn length_of(row: u32) -> u32 {
+    let hash = row
+        .wrapping_mul(0x9e37_79b9)
+        .rotate_left(15)
+        .wrapping_mul(0x85eb_ca6b);
+    match hash % 64 {
+        0 => hash % 3,
+        1 => hash,
+        2 => 250 + hash % 10,
+        _ => 20 + hash % 40,
+    }
+}
+
+fn bytes_of(pairs: &[(u32, u32)]) -> (Vec<u8>, Vec<u8>, TermInfo) {
     let mut writer = PostingsWriter::default();
     let mut sink = VecSink::default();
     // Another list before, so that offsets are not 0.
@@ -52,29 +66,58 @@ fn bytes_of(pairs: &[(u32, u32)]) -> (Vec<u8>, Vec<u8>, ListPlace) {
             &mut sink,
             &other,
             &other.iter().map(|row| row + 1).collect::<Vec<_>>(),
+            &other,
         )
         .expect("in memory");
     let (rows, freqs): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
-    let place = writer.add(&mut sink, &rows, &freqs).expect("in memory");
-    (sink.bytes, writer.finish(), place)
+    let lengths: Vec<u32> = rows.iter().copied().map(length_of).collect();
+    let added = writer.add(&mut sink, &rows, &freqs, &lengths);
+    let offset = writer.flush_short(&mut sink).expect("in memory");
+    let skip = writer.finish();
+    let info = match added.expect("in memory") {
+        Added::One { row, freq } => TermInfo {
+            df: 1,
+            bounds: TermBounds::one(freq, length_of(row)),
+            place: ListPlace::One { row, freq },
+        },
+        Added::Short { df, bytes, bounds } => {
+            let (freq, length) = widen(bounds);
+            TermInfo {
+                df,
+                bounds: TermBounds::one(freq, length),
+                place: ListPlace::Short { offset, bytes },
+            }
+        }
+        Added::Long { skip_offset } => {
+            let lists = PostingLists::new(
+                Section::in_memory("postings", Vec::new()),
+                Section::in_memory("postings_skip", skip.clone()),
+                ROWS_MAX,
+            );
+            let (df, bounds) = lists.read_header(skip_offset).expect("intact");
+            let place = ListPlace::Long { skip_offset };
+            TermInfo { df, bounds, place }
+        }
+    };
+    assert_eq!(info.df as usize, pairs.len());
+    (sink.bytes, skip, info)
 }
 
 fn written(pairs: &[(u32, u32)], rows: u32) -> Written {
-    let (postings, skip, place) = bytes_of(pairs);
+    let (postings, skip, info) = bytes_of(pairs);
     let sections = (
         Section::in_memory("postings", postings),
         Section::in_memory("postings_skip", skip),
     );
     Written {
         lists: PostingLists::new(sections.0, sections.1, rows),
-        df: pairs.len() as u32,
-        place,
+        info,
     }
 }
 
 impl Written {
     fn open(&self, rows: std::ops::Range<u32>) -> Result<Option<PostingsCursor<'_>>, SegmentError> {
-        PostingsCursor::open(&self.lists, self.df, self.place, rows)
+        PostingsCursor::open(&self.lists, &self.info, rows)
     }
 }
 
@@ -194,7 +237,7 @@ proptest! {
         in_skip in any::<bool>(),
         df_off in prop_oneof![8 => Just(0_i64), 1 => -300_i64..300],
     ) {
-        let (mut postings, mut skip, place) = bytes_of(&pairs);
+        let (mut postings, mut skip, info) = bytes_of(&pairs);
         let damaged = if in_skip { &mut skip } else { &mut postings };
         let at = at.index(damaged.len());
         damaged[at] ^= with;
@@ -202,15 +245,16 @@ proptest! {
         let sections = (Section::in_memory("postings", postings), Section::in_memory("postings_skip", skip));
         let lists = PostingLists::new(sections.0, sections.1, rows);
         let df = u32::try_from((pairs.len() as i64 + df_off).max(0)).expect("small");
+        let info = TermInfo { df, ..info };
         for range in [0..rows, rows / 3..rows / 2] {
-            let Ok(Some(mut cursor)) = PostingsCursor::open(&lists, df, place, range.clone()) else { continue };
+            let Ok(Some(mut cursor)) = PostingsCursor::open(&lists, &info, range.clone()) else { continue };
             let (mut found, mut freqs) = (Vec::new(), Vec::new());
             if cursor.read_until(u32::MAX, &mut found, &mut freqs).is_ok() {
                 prop_assert_eq!(found.len(), freqs.len());
                 prop_assert!(found.iter().all(|row| *row < rows));
                 prop_assert!(freqs.iter().all(|freq| *freq > 0));
             }
-            if let Ok(Some(mut cursor)) = PostingsCursor::open(&lists, df, place, range.clone()) {
+            if let Ok(Some(mut cursor)) = PostingsCursor::open(&lists, &info, range.clone()) {
                 for row in range.step_by((rows as usize / 50).max(1)) {
                     if cursor.freq_at(row).is_err() {
                         break;
@@ -256,7 +300,7 @@ fn borders_of_blocks_and_of_numbers_come_back() {
 
 #[test]
 fn short_lists_are_tiny() {
-    let bytes = |pairs: &[(u32, u32)]| match bytes_of(pairs).2 {
+    let bytes = |pairs: &[(u32, u32)]| match bytes_of(pairs).2.place {
         ListPlace::One { .. } => 0,
         ListPlace::Short { bytes, .. } => bytes,
         ListPlace::Long { .. } => panic!("not long"),
@@ -272,19 +316,19 @@ fn dense_rows_of_frequency_one_take_no_bytes_but_skip_data() {
     let (with, skip, _) = bytes_of(&pairs);
     let (without, skip_without, _) = bytes_of(&[(0, 1)]);
     assert_eq!(with.len(), without.len());
-    assert_eq!(skip.len() - skip_without.len(), 16 + 8 * 12);
+    assert_eq!(skip.len() - skip_without.len(), 32 + 8 * 12);
 }
 
 #[test]
 fn damage_names_section_and_place() {
     let pairs: Vec<_> = (0..300).map(|row| (row * 3, 1)).collect();
-    let (postings, mut skip, place) = bytes_of(&pairs);
-    let ListPlace::Long { skip_offset } = place else {
+    let (postings, mut skip, info) = bytes_of(&pairs);
+    let ListPlace::Long { skip_offset } = info.place else {
         panic!("300 postings are long")
     };
     let at = skip_offset as usize;
-    // Block bounds: a flag that this format does not have.
-    skip[at + 12] = 1;
+    // A byte that must be zero.
+    skip[at + 5] = 1;
     let section = |name, bytes: &Vec<u8>| Section::in_memory(name, bytes.clone());
     let open = |skip: &Vec<u8>| {
         let lists = PostingLists::new(
@@ -292,7 +336,7 @@ fn damage_names_section_and_place() {
             section("postings_skip", skip),
             900,
         );
-        PostingsCursor::open(&lists, 300, place, 0..400)
+        PostingsCursor::open(&lists, &info, 0..400)
             .map(|_| ())
             .expect_err("damaged")
             .to_string()
@@ -302,10 +346,101 @@ fn damage_names_section_and_place() {
         message.contains("section postings_skip") && message.contains(&format!("offset {at}")),
         "{message}"
     );
-    skip[at + 12] = 0;
-    skip[at + 16 + 12 + 8] = 33;
+    skip[at + 5] = 0;
+    // Another count of postings, and a list without a bound.
+    skip[at + 12] ^= 1;
+    assert!(open(&skip).contains("300 postings"));
+    skip[at + 12] ^= 1;
+    let bound = std::mem::take(&mut skip[at + 16]);
+    assert!(open(&skip).contains("no list header"));
+    skip[at + 16] = bound;
+    skip[at + 32 + 12 + 8] = 33;
     assert!(open(&skip).contains("row_width: 33"));
-    skip[at + 16 + 12 + 8] = 2;
-    skip[at + 16 + 12] ^= 1;
+    skip[at + 32 + 12 + 8] = 2;
+    skip[at + 32 + 12] ^= 1;
     assert!(open(&skip).contains("do not ascend"));
+}
+
+/// A term's part of BM25, without idf.
+fn part(freq: u32, length: u32, (k1, b, average): (f64, f64, f64)) -> f64 {
+    let freq = f64::from(freq);
+    freq / (freq + k1 * (1.0 - b + b * f64::from(length) / average))
+}
+
+#[track_caller]
+fn bounded(bounds: &TermBounds, pair: (u32, u32), statistics: (f64, f64, f64)) {
+    let bound = bounds.pairs().iter().map(|(f, l)| part(*f, *l, statistics));
+    let bound = bound.fold(0.0, f64::max);
+    assert!(
+        part(pair.0, pair.1, statistics) <= bound,
+        "{pair:?} above {bounds:?}"
+    );
+    assert!(bounds.covers(pair.0, pair.1), "{pair:?} above {bounds:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn no_posting_scores_above_its_bounds_whatever_the_statistics(
+        pairs in postings(),
+        statistics in (0.0_f64..3.0, 0.0_f64..=1.0, 0.5_f64..5000.0),
+        ends in vec(any::<(prop::sample::Index, u32)>(), 0..6),
+    ) {
+        let written = written(&pairs, ROWS_MAX);
+        let blocks = written.lists.block_bounds(&written.info).expect("intact");
+        prop_assert_eq!(blocks.len(), if pairs.len() < 128 { 0 } else { pairs.len() / 128 + 1 });
+        for (at, (row, freq)) in pairs.iter().enumerate() {
+            let pair = (*freq, length_of(*row));
+            bounded(&written.info.bounds, pair, statistics);
+            if let Some(bounds) = blocks.get(at / 128) {
+                bounded(bounds, pair, statistics);
+            }
+        }
+        let mut ends: Vec<u32> = ends.into_iter().map(|pick| row_near(&pairs, pick)).collect();
+        ends.sort_unstable();
+        ends.push(u32::MAX);
+        let mut cursor = written.open(0..ROWS_MAX).expect("intact").expect("some");
+        let (mut rows, mut freqs) = (Vec::new(), Vec::new());
+        for end in ends {
+            let bounds = cursor.bounds_until(end).expect("intact");
+            rows.clear();
+            freqs.clear();
+            cursor.read_until(end, &mut rows, &mut freqs).expect("intact");
+            for (row, freq) in rows.iter().zip(&freqs) {
+                bounded(&bounds, (*freq, length_of(*row)), statistics);
+            }
+        }
+        prop_assert_eq!(cursor.bounds_until(u32::MAX).expect("the end"), TermBounds::NONE);
+    }
+
+    #[test]
+    fn bounds_to_which_pairs_are_added_cover_them_all(
+        pairs in vec((prop_oneof![1_u32..6, any::<u32>()], prop_oneof![0_u32..50, any::<u32>()]), 0..40),
+    ) {
+        let mut bounds = TermBounds::NONE;
+        for (at, (freq, length)) in pairs.iter().enumerate() {
+            bounds.add(*freq, *length);
+            for (freq, length) in &pairs[..=at] {
+                prop_assert!(bounds.covers(*freq, *length));
+            }
+            for (at, pair) in bounds.pairs().iter().enumerate() {
+                let mut others = bounds.pairs().iter().enumerate().filter(|(other, _)| *other != at);
+                prop_assert!(!others.any(|(_, other)| other.0 >= pair.0 && other.1 <= pair.1));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_front_of_few_pairs_is_kept_as_it_is() {
+    // Rows 0, 1, 2 with the lengths that their numbers stand for here.
+    let front = |pairs: &[(u32, u32)]| bounds::Front::of(pairs.iter().copied()).pairs();
+    assert_eq!(
+        front(&[(1, 9), (3, 30), (2, 20), (1, 10), (2, 40)]),
+        [(1, 9), (2, 20), (3, 30), (0, 0)]
+    );
+    assert_eq!(front(&[(5, 3), (4, 3), (5, 4)])[..2], [(5, 3), (0, 0)]);
+    // What does not fit two bytes stays above the truth.
+    assert_eq!(front(&[(70_000, 80_000)])[0], (u16::MAX, u16::MAX));
+    assert_eq!(widen([u8::MAX, u8::MAX]), (u32::MAX, 255));
 }

@@ -7,13 +7,13 @@ use roaring::RoaringBitmap;
 
 use super::{Result, Segment};
 use crate::error::SegmentError;
+use crate::postings::{ListPlace, PostingsCursor, TermInfo};
 use crate::read::{
     Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds, TermEntry, TermPlace,
-    TermStream, TimeOrder, Zone,
+    TermStream, TermVisit, TimeOrder, Zone,
 };
 use crate::record::RowFields;
 use crate::scope::ScopeRanges;
-use crate::terms::TermInfo;
 use crate::text::{decode_detailed, decode_distilled};
 use crate::timeline::TimeWalk;
 
@@ -45,6 +45,19 @@ impl Segment {
             population.length_sum += u64::from(self.columns.length(row)?);
         }
         Ok(population)
+    }
+
+    /// What the dictionary says of a term, with the length of its only row.
+    pub(super) fn entry_of(&self, info: &TermInfo) -> Result<TermEntry> {
+        let bounds = match info.place {
+            ListPlace::One { row, freq } => TermBounds::one(freq, self.columns.length(row)?),
+            ListPlace::Short { .. } | ListPlace::Long { .. } => info.bounds,
+        };
+        Ok(TermEntry {
+            rows: info.df,
+            bounds,
+            place: TermPlace::Segment(info.place),
+        })
     }
 
     fn check_row(&self, row: u32) -> Result<()> {
@@ -161,11 +174,7 @@ impl Partition for Segment {
 
     fn term(&self, term: &[u8]) -> Result<Option<TermEntry>> {
         let found = self.terms()?.get(term)?;
-        Ok(found.map(|info| TermEntry {
-            rows: info.df,
-            bounds: TermBounds::UNKNOWN,
-            place: TermPlace::Segment(info.place),
-        }))
+        found.map(|info| self.entry_of(&info)).transpose()
     }
 
     fn postings_of<'a>(
@@ -178,10 +187,21 @@ impl Partition for Segment {
         };
         let info = TermInfo {
             df: term.rows,
+            bounds: term.bounds,
             place,
         };
-        let cursor = self.terms()?.postings_of(info, run.rows.clone())?;
-        Ok(cursor.map(|cursor| Box::new(cursor) as Box<dyn Postings + 'a>))
+        let cursor = self.terms()?.postings_of(&info, run.rows.clone())?;
+        Ok(cursor.map(PostingsCursor::boxed))
+    }
+
+    fn terms_from(
+        &self,
+        from: &[u8],
+        visit: &mut dyn FnMut(&[u8], &TermEntry) -> TermVisit,
+    ) -> Result<()> {
+        self.terms()?.walk(from, &mut |term, info| {
+            Ok(visit(term, &self.entry_of(&info)?))
+        })
     }
 
     fn terms<'a>(&'a self) -> Result<Box<dyn TermStream + 'a>> {

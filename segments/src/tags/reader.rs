@@ -7,7 +7,7 @@ use super::row_tags::RowTags;
 use crate::error::SegmentError;
 use crate::format::Section;
 use crate::postings::u32_at;
-use crate::terms::{Dictionary, FstDictionary, Keys};
+use crate::terms::{FstDictionary, Keys};
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -24,7 +24,7 @@ const BATCH_NAMES: usize = 512;
 /// The tags of one segment.
 #[derive(Debug)]
 pub(crate) struct Tags {
-    dictionary: Box<dyn Dictionary>,
+    dictionary: FstDictionary,
     /// Section `tags`, for errors about names.
     section: Section,
     sets: Section,
@@ -56,7 +56,7 @@ impl Tags {
         };
         let row_tags = RowTags::open(row_tags, rows, tags)?;
         Ok(Self {
-            dictionary: Box::new(dictionary),
+            dictionary,
             section,
             sets,
             ends,
@@ -72,7 +72,7 @@ impl Tags {
     pub(crate) fn open_by_row(section: Section, row_tags: Section, rows: u32) -> Result<Self> {
         let (tags, at) = open_trailer(&section, |tags| [tags, 0, 0])?;
         Ok(Self {
-            dictionary: Box::new(FstDictionary::open(section.clone(), 0, at, tags)?),
+            dictionary: FstDictionary::open(section.clone(), 0, at, tags)?,
             sets: section.clone(),
             section,
             ends: 0,

@@ -1,7 +1,7 @@
 //! Which number does a key have, and which key a number?
 //!
-//! [`Dictionary`] hides how keys are found. Today that is an FST: compact, ordered, about
-//! 0.3 µs a look-up in ten thousand keys. A key's ordinal is its place among all keys,
+//! For tags: an FST is compact and ordered, and takes about 0.3 µs a look-up in ten thousand
+//! keys. Terms have a hash index instead. A key's ordinal is its place among all keys,
 //! ascending by bytes.
 
 use std::borrow::Cow;
@@ -15,37 +15,6 @@ use crate::error::SegmentError;
 use crate::format::Section;
 
 type Result<T> = std::result::Result<T, SegmentError>;
-
-/// Keys of a segment, numbered from 0 in ascending order of their bytes.
-pub(crate) trait Dictionary: Send + Sync + fmt::Debug {
-    /// Number of keys.
-    fn len(&self) -> u32;
-
-    /// The key's ordinal; `None` where it is not held.
-    ///
-    /// # Errors
-    /// Damage in the dictionary.
-    fn ordinal(&self, key: &[u8]) -> Result<Option<u32>>;
-
-    /// Replaces `key` by the key with this ordinal, which is below [`Dictionary::len`].
-    ///
-    /// # Errors
-    /// Damage in the dictionary, or an ordinal that it does not hold.
-    fn key(&self, ordinal: u32, key: &mut Vec<u8>) -> Result<()>;
-
-    /// Replaces `keys` by the next `keys_max` keys after `after`, or the first ones. The keys
-    /// have the ordinals from `first` on.
-    ///
-    /// # Errors
-    /// Damage in the dictionary, or another ordinal.
-    fn keys_after(
-        &self,
-        after: Option<&[u8]>,
-        first: u32,
-        keys_max: usize,
-        keys: &mut Keys,
-    ) -> Result<()>;
-}
 
 /// Keys one after the other in one allocation.
 #[derive(Debug, Default)]
@@ -157,40 +126,16 @@ impl FstDictionary {
         Ok(dictionary)
     }
 
-    fn automaton(&self) -> Result<Automaton<'_>> {
-        let bytes = match self.copy.get() {
-            Some(copy) => copy,
-            None => match self.section.get(self.start, self.bytes)? {
-                Cow::Borrowed(bytes) => bytes,
-                Cow::Owned(bytes) => &**self.copy.get_or_init(|| bytes),
-            },
-        };
-        Automaton::open(bytes)
-            .ok_or_else(|| self.corrupt("not a dictionary: its header or root is none"))
-    }
-
-    fn corrupt(&self, message: impl Into<String>) -> SegmentError {
-        self.section.corrupt(self.start, message)
-    }
-
-    fn broken(&self) -> SegmentError {
-        self.corrupt("a node of the dictionary is none")
-    }
-
-    fn check(&self, ordinal: u64) -> Result<u32> {
-        let checked = u32::try_from(ordinal)
-            .ok()
-            .filter(|ordinal| *ordinal < self.len);
-        checked.ok_or_else(|| self.corrupt(format!("key number {ordinal} of {}", self.len)))
-    }
-}
-
-impl Dictionary for FstDictionary {
-    fn len(&self) -> u32 {
+    /// Number of keys.
+    pub(crate) fn len(&self) -> u32 {
         self.len
     }
 
-    fn ordinal(&self, key: &[u8]) -> Result<Option<u32>> {
+    /// The key's ordinal; `None` where it is not held.
+    ///
+    /// # Errors
+    /// Damage in the dictionary.
+    pub(crate) fn ordinal(&self, key: &[u8]) -> Result<Option<u32>> {
         let found = self.automaton()?.get(key);
         found
             .ok_or_else(|| self.broken())?
@@ -198,12 +143,21 @@ impl Dictionary for FstDictionary {
             .transpose()
     }
 
-    fn key(&self, ordinal: u32, key: &mut Vec<u8>) -> Result<()> {
+    /// Replaces `key` by the key with this ordinal, which is below [`FstDictionary::len`].
+    ///
+    /// # Errors
+    /// Damage in the dictionary, or an ordinal that it does not hold.
+    pub(crate) fn key(&self, ordinal: u32, key: &mut Vec<u8>) -> Result<()> {
         let found = self.automaton()?.key(u64::from(ordinal), key);
         found.ok_or_else(|| self.corrupt(format!("no key with number {ordinal}")))
     }
 
-    fn keys_after(
+    /// Replaces `keys` by the next `keys_max` keys after `after`, or the first ones. The keys
+    /// have the ordinals from `first` on.
+    ///
+    /// # Errors
+    /// Damage in the dictionary, or another ordinal.
+    pub(crate) fn keys_after(
         &self,
         after: Option<&[u8]>,
         first: u32,
@@ -230,5 +184,32 @@ impl Dictionary for FstDictionary {
             expected += 1;
         }
         Ok(())
+    }
+
+    fn automaton(&self) -> Result<Automaton<'_>> {
+        let bytes = match self.copy.get() {
+            Some(copy) => copy,
+            None => match self.section.get(self.start, self.bytes)? {
+                Cow::Borrowed(bytes) => bytes,
+                Cow::Owned(bytes) => &**self.copy.get_or_init(|| bytes),
+            },
+        };
+        Automaton::open(bytes)
+            .ok_or_else(|| self.corrupt("not a dictionary: its header or root is none"))
+    }
+
+    fn corrupt(&self, message: impl Into<String>) -> SegmentError {
+        self.section.corrupt(self.start, message)
+    }
+
+    fn broken(&self) -> SegmentError {
+        self.corrupt("a node of the dictionary is none")
+    }
+
+    fn check(&self, ordinal: u64) -> Result<u32> {
+        let checked = u32::try_from(ordinal)
+            .ok()
+            .filter(|ordinal| *ordinal < self.len);
+        checked.ok_or_else(|| self.corrupt(format!("key number {ordinal} of {}", self.len)))
     }
 }

@@ -1,41 +1,56 @@
 //! How is a term of a segment found?
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use super::dictionary::{Dictionary, FstDictionary, Keys};
-use super::format::{ENTRY_BYTES, TRAILER_BYTES, decode, trailer};
+use super::blocks::Keys;
+use super::format::{
+    BASE_BYTES, BLOCK_TERMS, ENTRY_BYTES, Entry, START_BYTES, Shape, TRAILER_BYTES, hash_of,
+    place_of, short_bounds, u40,
+};
+use super::index::Bucket;
+use super::walk::TermWalk;
 use crate::error::SegmentError;
 use crate::format::Section;
-use crate::postings::{ListPlace, PostingLists, PostingsCursor, u32_at};
-use crate::read::{Postings, TermStream};
+use crate::postings::{ListPlace, PostingLists, PostingsCursor, TermInfo, u32_at};
+use crate::read::{Postings, TermBounds, TermStream, TermVisit};
 
 type Result<T> = std::result::Result<T, SegmentError>;
-
-/// Keys that a stream takes from the dictionary at a time.
-const STREAM_KEYS: usize = 512;
-
-/// What the dictionary knows of a term.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TermInfo {
-    /// Rows of the segment that hold the term.
-    pub(crate) df: u32,
-    /// Where its postings are.
-    pub(crate) place: ListPlace,
-}
 
 /// The terms of one segment and their postings.
 #[derive(Debug)]
 pub(crate) struct Terms {
-    dictionary: Box<dyn Dictionary>,
     section: Section,
-    /// Where the entries start in `section`.
-    entries: u64,
+    /// The section, where it is not mapped: a look-up touches three places of it.
+    copy: Option<Vec<u8>>,
+    shape: Shape,
     lists: PostingLists,
+}
+
+/// One block of terms.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block<'a> {
+    /// Offset in section `postings` of its first short list.
+    base: u64,
+    entries: &'a [[u8; ENTRY_BYTES]],
+    keys: &'a [u8],
+}
+
+impl<'a> Block<'a> {
+    /// Its keys, from the first on.
+    pub(super) fn keys(&self) -> Keys<'a> {
+        Keys::new(self.keys)
+    }
+
+    /// Terms in it: 16, or less in the last one.
+    pub(super) fn len(&self) -> u32 {
+        u32::try_from(self.entries.len()).expect("at most 16")
+    }
 }
 
 impl Terms {
     /// Opens sections `terms`, `postings` and `postings_skip` of a segment with `rows` rows.
-    /// Verifies and reads the dictionary, no postings.
+    /// Reads the dictionary's trailer, no terms and no postings.
     ///
     /// # Errors
     /// `Corrupt` where the parts of the dictionary do not fit each other.
@@ -46,30 +61,27 @@ impl Terms {
         rows: u32,
     ) -> Result<Self> {
         let at = section.len().saturating_sub(TRAILER_BYTES as u64);
-        let found = section.get(at, TRAILER_BYTES)?;
-        let terms = u32_at(&found, 0);
-        let fst_bytes = at.checked_sub(u64::from(terms) * ENTRY_BYTES as u64);
-        let Some(fst_bytes) = fst_bytes.filter(|bytes| *found == trailer(terms, *bytes)) else {
+        let trailer = section.get(at, TRAILER_BYTES)?;
+        let shape = trailer.first_chunk();
+        let Some(shape) = shape.and_then(|trailer| Shape::of(trailer, section.len())) else {
             let message = format!(
-                "trailer {found:?} does not fit a section of {} bytes",
+                "trailer {trailer:?} does not fit a section of {} bytes",
                 section.len()
             );
             return Err(section.corrupt(at, message));
         };
-        drop(found);
-        let dictionary = FstDictionary::open(section.clone(), 0, fst_bytes, terms)?;
+        drop(trailer);
+        let copy = match section.is_mapped() {
+            true => None,
+            false => Some(section.all()?.into_owned()),
+        };
         let lists = PostingLists::new(postings, skip, rows);
         Ok(Self {
-            dictionary: Box::new(dictionary),
             section,
-            entries: fst_bytes,
+            copy,
+            shape,
             lists,
         })
-    }
-
-    /// Number of terms.
-    pub(crate) fn len(&self) -> u32 {
-        self.dictionary.len()
     }
 
     /// What is known of a term; `None` where no row of the segment holds it.
@@ -77,10 +89,28 @@ impl Terms {
     /// # Errors
     /// Damage in the dictionary.
     pub(crate) fn get(&self, term: &[u8]) -> Result<Option<TermInfo>> {
-        match self.dictionary.ordinal(term)? {
-            Some(ordinal) => self.info(ordinal).map(Some),
-            None => Ok(None),
+        let shape = &self.shape;
+        let (home, tag) = place_of(hash_of(term, shape.seed), shape.buckets);
+        let bucket_bytes = shape.bucket_bytes();
+        let mut bucket = home;
+        // A place is free somewhere, unless the bytes lie.
+        for _ in 0..shape.buckets {
+            let at = u64::from(bucket) * bucket_bytes as u64;
+            let places = Bucket::new(self.bytes(at, bucket_bytes)?, shape.number_bytes());
+            for number in places.with_tag(tag) {
+                let block = self.block(number)?;
+                match block.keys().find(block.len(), term) {
+                    Some(Some(index)) => return self.info(&block, index).map(Some),
+                    Some(None) => {}
+                    None => return Err(self.no_key(number * BLOCK_TERMS)),
+                }
+            }
+            if places.ends_search() {
+                return Ok(None);
+            }
+            bucket = (bucket + 1) % shape.buckets;
         }
+        Err(self.corrupt(0, "the hash index has no free place"))
     }
 
     /// The postings in a row range of a term that [`Terms::get`] gave; `None` where no row of
@@ -90,26 +120,140 @@ impl Terms {
     /// Damage in the postings.
     pub(crate) fn postings_of(
         &self,
-        info: TermInfo,
+        info: &TermInfo,
         rows: Range<u32>,
     ) -> Result<Option<PostingsCursor<'_>>> {
-        PostingsCursor::open(&self.lists, info.df, info.place, rows)
+        PostingsCursor::open(&self.lists, info, rows)
+    }
+
+    /// Calls `visit` with the terms from `from` on, ascending.
+    ///
+    /// # Errors
+    /// Damage in the dictionary; those of `visit`.
+    pub(crate) fn walk(
+        &self,
+        from: &[u8],
+        visit: &mut dyn FnMut(&[u8], TermInfo) -> Result<TermVisit>,
+    ) -> Result<()> {
+        let mut walk = TermWalk::at(self, from)?;
+        while let Some(term) = walk.term() {
+            match visit(term, walk.info()?)? {
+                TermVisit::Continue => walk.advance()?,
+                TermVisit::SkipTo(to) => walk.skip_to(&to)?,
+                TermVisit::Stop => break,
+            }
+        }
+        Ok(())
     }
 
     /// All terms with their postings, ascending.
     pub(crate) fn stream(&self) -> TermsStream<'_> {
         TermsStream {
             terms: self,
-            keys: Keys::default(),
-            at: 0,
-            next: 0,
+            walk: None,
         }
     }
 
-    fn info(&self, ordinal: u32) -> Result<TermInfo> {
-        let at = self.entries + u64::from(ordinal) * ENTRY_BYTES as u64;
-        let (df, place) = decode(&self.section.get(at, ENTRY_BYTES)?);
-        Ok(TermInfo { df, place })
+    /// The bounds that a term's list states for its blocks, the tail included; none for a
+    /// list without blocks.
+    ///
+    /// # Errors
+    /// Damage in the skip data.
+    pub(crate) fn block_bounds(&self, info: &TermInfo) -> Result<Vec<TermBounds>> {
+        self.lists.block_bounds(info)
+    }
+
+    /// Block `index`, which is below the count of blocks in a sound file.
+    pub(super) fn block(&self, index: u32) -> Result<Block<'_>> {
+        let (starts_at, blocks_at) = (self.shape.starts_at(), self.shape.blocks_at());
+        if index >= self.shape.blocks() {
+            return Err(self.corrupt(0, format!("block {index} of {}", self.shape.blocks())));
+        }
+        let at = starts_at + u64::from(index) * START_BYTES as u64;
+        let starts = self.bytes(at, 2 * START_BYTES)?;
+        let (start, end) = (u32_at(starts, 0), u32_at(starts, START_BYTES));
+        let terms = (self.shape.terms - index * BLOCK_TERMS).min(BLOCK_TERMS) as usize;
+        let bytes = end.checked_sub(start).map(|len| len as usize);
+        let bytes = bytes.filter(|len| {
+            end <= self.shape.blocks_bytes && *len >= BASE_BYTES + terms * ENTRY_BYTES
+        });
+        let Some(bytes) = bytes else {
+            return Err(self.corrupt(at, format!("block {index} from {start} to {end}")));
+        };
+        let bytes = self.bytes(blocks_at + u64::from(start), bytes)?;
+        let (base, rest) = bytes.split_first_chunk().expect("the length was checked");
+        let (entries, keys) = rest.split_at(terms * ENTRY_BYTES);
+        Ok(Block {
+            base: u40(base),
+            entries: entries.as_chunks().0,
+            keys,
+        })
+    }
+
+    /// Blocks of terms.
+    pub(super) fn blocks(&self) -> u32 {
+        self.shape.blocks()
+    }
+
+    /// What the entry at `index` of a block says. `index` is below [`Block::len`].
+    pub(super) fn info(&self, block: &Block<'_>, index: u32) -> Result<TermInfo> {
+        let (before, rest) = block.entries.split_at(index as usize);
+        let Some(entry) = rest.first().and_then(Entry::decode) else {
+            return Err(self.corrupt(self.shape.blocks_at(), format!("entry {rest:?} is none")));
+        };
+        Ok(match entry {
+            Entry::One { row, freq } => TermInfo {
+                df: 1,
+                bounds: TermBounds::one(freq, 0),
+                place: ListPlace::One { row, freq },
+            },
+            Entry::Short { df, bytes, bounds } => {
+                let skipped: u64 = before.iter().map(Entry::short_bytes).sum();
+                TermInfo {
+                    df,
+                    bounds: short_bounds(bounds),
+                    place: ListPlace::Short {
+                        offset: block.base + skipped,
+                        bytes,
+                    },
+                }
+            }
+            Entry::Long { skip_offset } => {
+                let (df, bounds) = self.lists.read_header(skip_offset)?;
+                TermInfo {
+                    df,
+                    bounds,
+                    place: ListPlace::Long { skip_offset },
+                }
+            }
+        })
+    }
+
+    #[inline]
+    fn bytes(&self, at: u64, len: usize) -> Result<&[u8]> {
+        match &self.copy {
+            None => match self.section.get(at, len)? {
+                Cow::Borrowed(bytes) => Ok(bytes),
+                Cow::Owned(_) => unreachable!("a section that is not mapped was copied"),
+            },
+            Some(copy) => {
+                let range = usize::try_from(at)
+                    .ok()
+                    .map(|at| at..at.saturating_add(len));
+                let bytes = range.and_then(|range| copy.get(range));
+                bytes.ok_or_else(|| self.corrupt(at, format!("{len} bytes past the end")))
+            }
+        }
+    }
+
+    /// No key where the count of terms says that one is.
+    pub(super) fn no_key(&self, ordinal: u32) -> SegmentError {
+        let message = format!("no key with number {ordinal} of {}", self.shape.terms);
+        self.corrupt(self.shape.blocks_at(), message)
+    }
+
+    pub(super) fn corrupt(&self, at: u64, message: impl Into<String>) -> SegmentError {
+        self.section.corrupt(at, message)
     }
 }
 
@@ -117,52 +261,27 @@ impl Terms {
 #[derive(Debug)]
 pub(crate) struct TermsStream<'a> {
     terms: &'a Terms,
-    /// A batch of keys: the last of them is where the next batch goes on, so that the stream
-    /// need not keep a place inside the dictionary.
-    keys: Keys,
-    /// Keys of the batch that were handed out.
-    at: usize,
-    /// Ordinal of the next key.
-    next: u32,
+    /// `None` before the first term.
+    walk: Option<TermWalk<'a>>,
 }
 
 impl TermStream for TermsStream<'_> {
     fn next_term(&mut self) -> Result<Option<&[u8]>> {
-        if self.at == self.keys.len() {
-            let after = self
-                .keys
-                .len()
-                .checked_sub(1)
-                .map(|last| self.keys.get(last).to_vec());
-            if self.next == self.terms.len() {
-                return Ok(None);
-            }
-            self.terms.dictionary.keys_after(
-                after.as_deref(),
-                self.next,
-                STREAM_KEYS,
-                &mut self.keys,
-            )?;
-            self.at = 0;
-            if self.keys.len() == 0 {
-                let message = format!("{} terms found, {} expected", self.next, self.terms.len());
-                return Err(self.terms.section.corrupt(0, message));
-            }
+        match &mut self.walk {
+            Some(walk) => walk.advance()?,
+            None => self.walk = Some(TermWalk::at(self.terms, &[])?),
         }
-        self.at += 1;
-        self.next += 1;
-        Ok(Some(self.keys.get(self.at - 1)))
+        Ok(self.walk.as_ref().and_then(TermWalk::term))
     }
 
     fn read_postings(&mut self, rows: &mut Vec<u32>, freqs: &mut Vec<u32>) -> Result<()> {
         rows.clear();
         freqs.clear();
-        let ordinal = self
-            .next
-            .checked_sub(1)
-            .expect("a term was asked for before its postings");
-        let info = self.terms.info(ordinal)?;
-        if let Some(mut cursor) = self.terms.postings_of(info, 0..u32::MAX)? {
+        let walk = self.walk.as_ref();
+        let info = walk
+            .expect("a term was asked for before its postings")
+            .info()?;
+        if let Some(mut cursor) = self.terms.postings_of(&info, 0..u32::MAX)? {
             // Bounded by the list's bytes: opening it read its skip data.
             let count = cursor.count() as usize;
             rows.reserve(count);

@@ -29,6 +29,8 @@ pub(super) struct Merge<'a> {
     pub(super) times_us: Vec<i64>,
     /// Commit seqs by output row.
     pub(super) seqs: Vec<u64>,
+    /// Lengths in counted tokens by output row.
+    pub(super) lengths: Vec<u32>,
     /// Zone; its count of vectors is not yet known.
     pub(super) zone: Zone,
     /// Sum of all lengths.
@@ -78,6 +80,7 @@ impl<'a> Merge<'a> {
             scopes: Vec::with_capacity(scope_keys.len()),
             times_us: Vec::with_capacity(keys.len()),
             seqs: Vec::with_capacity(keys.len()),
+            lengths: Vec::with_capacity(keys.len()),
             zone,
             length_sum: 0,
         };
@@ -104,7 +107,9 @@ impl<'a> Merge<'a> {
             input: key.input,
             row: key.row,
         });
-        let length = u64::from(input.partition.length(key.row)?);
+        let length = input.partition.length(key.row)?;
+        self.lengths.push(length);
+        let length = u64::from(length);
         let time = key.event_time_us;
         if self.scopes.len() == index(key.scope) {
             self.scopes.push(ScopeFacts {

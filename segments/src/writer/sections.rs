@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
 use super::file::FileWriter;
 use super::order::Merge;
 use super::terms::write_terms;
@@ -30,7 +32,9 @@ pub(super) fn write_sections(
     file.put_section(SectionKind::Scopes, &encode_scopes(&scopes, &merge.zone))?;
     write_fields(file, merge)?;
     write_ids(file, merge, &scopes)?;
-    let (terms, counted) = file.section(SectionKind::Postings, |sink| write_terms(sink, merge))?;
+    let (terms, counted) = file.section(SectionKind::Postings, |sink| {
+        write_terms(sink, merge, hash_seed(spec))
+    })?;
     file.put_section(SectionKind::PostingsSkip, &terms.skip)?;
     file.put_section(SectionKind::Terms, &terms.terms)?;
     drop(terms);
@@ -48,6 +52,12 @@ pub(super) fn write_sections(
         length_sum: merge.length_sum,
     };
     Ok((zone, counts))
+}
+
+/// Seed of the hash of terms: of the store's random id and the file, so that no caller can aim
+/// collisions, and the same rows still give the same bytes.
+fn hash_seed(spec: &SegmentSpec) -> u64 {
+    xxh3_64_with_seed(&spec.store_id, spec.file_number)
 }
 
 fn write_fields(file: &mut FileWriter, merge: &Merge<'_>) -> Result<()> {

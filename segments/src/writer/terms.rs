@@ -37,10 +37,11 @@ impl Head<'_> {
     }
 }
 
-/// Writes all terms that a kept row holds.
+/// Writes all terms that a kept row holds; look-ups in them will hash with `seed`.
 pub(super) fn write_terms(
     sink: &mut dyn SectionSink,
     merge: &Merge<'_>,
+    seed: u64,
 ) -> Result<(TermsBytes, TermCounts)> {
     let mut heads = Vec::new();
     for (input, source) in merge.inputs().iter().enumerate() {
@@ -53,7 +54,10 @@ pub(super) fn write_terms(
             heads.push(head);
         }
     }
-    let (mut writer, mut counts) = (TermsWriter::new(), TermCounts::default());
+    let (mut writer, mut counts) = (
+        TermsWriter::new(seed, &merge.lengths),
+        TermCounts::default(),
+    );
     let (mut term, mut pairs, mut scratch) = (Vec::new(), Vec::new(), (Vec::new(), Vec::new()));
     // Inputs are few: a look at every head is cheaper than a heap of terms.
     while let Some(least) = heads.iter().map(|head| &head.term).min() {
@@ -83,7 +87,7 @@ pub(super) fn write_terms(
         counts.terms += 1;
         counts.postings += rows.len() as u64;
     }
-    Ok((writer.finish(), counts))
+    Ok((writer.finish(sink)?, counts))
 }
 
 fn take_postings(

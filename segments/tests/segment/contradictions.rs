@@ -77,8 +77,12 @@ fn scrub(bytes: Vec<u8>) -> Result<Scrub, String> {
 
 /// Puts the sections of a changed file into the sound one.
 fn transplant(sections: &[&str], change: impl Fn(&mut Vec<Row>)) -> Vec<u8> {
-    let mut sound = file_of(rows());
-    let mut changed = rows();
+    transplant_of(rows(), sections, change)
+}
+
+fn transplant_of(rows: Vec<Row>, sections: &[&str], change: impl Fn(&mut Vec<Row>)) -> Vec<u8> {
+    let mut changed = rows.clone();
+    let mut sound = file_of(rows);
     change(&mut changed);
     let other = file_of(changed);
     let (here, there) = (layout(&sound), layout(&other));
@@ -205,6 +209,36 @@ fn postings_are_the_words_of_the_text() {
         }),
         "postings",
         "not the words of its text",
+    );
+}
+
+/// In the other file every row is longer than its text: bounds made there are too low here.
+#[test]
+fn no_posting_is_above_its_bounds() {
+    let longer = |rows: &mut Vec<Row>| rows.iter_mut().for_each(|row| row.fields.length += 9);
+    finds(transplant(&["terms"], longer), "terms", "a bound of term");
+    let many: Vec<Row> = (0..300)
+        .map(|i| prepared("a", &format!("id{i:03}"), i, i as u64 + 1, "alpha beta"))
+        .collect();
+    finds(
+        transplant_of(many.clone(), &["postings_skip"], longer),
+        "postings_skip",
+        "a bound of term",
+    );
+    // In one row only, which the last block alone holds.
+    let last = |rows: &mut Vec<Row>| {
+        rows[299].fields.length = 1;
+        rows[0].fields.length = 3;
+    };
+    let mut shorter = many;
+    last(&mut shorter);
+    finds(
+        transplant_of(shorter, &["postings_skip"], |rows| {
+            rows[299].fields.length = 2;
+            rows[3].fields.length = 1;
+        }),
+        "postings_skip",
+        "posting 299 stands",
     );
 }
 

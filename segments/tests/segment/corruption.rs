@@ -141,15 +141,15 @@ fn a_file_of_another_store_number_or_time_does_not_open() {
         .contains("digest")
     );
     let mut other_version = bytes;
-    other_version[8] = 1;
+    other_version[8] = 9;
     let crc = crc32fast::hash(&other_version[..60]);
     other_version[60..64].copy_from_slice(&crc.to_le_bytes());
     let refused = open_bytes(other_version, &file, STORE_ID, ReadMode::Mapped);
     assert!(matches!(
         refused,
         Err(SegmentError::Version {
-            found: 1,
-            supported: 0,
+            found: 9,
+            supported: 1,
             ..
         })
     ));

@@ -2,8 +2,8 @@
 
 use chronolith_segments::analyze::{Analyzed, Analyzer, AnalyzerKind, AnalyzerOptions, Language};
 use chronolith_segments::{
-    Memtable, MemtableOptions, MergeInput, Partition, ReadMode, Record, Scope, ScopeRanges,
-    ScopeSelector, TokenCounter, prepare, write_segment,
+    Memtable, MemtableOptions, MergeInput, Partition, ReadMode, Record, Run, Scope, ScopeRanges,
+    ScopeSelector, Segment, TermVisit, TokenCounter, prepare, write_segment,
 };
 
 use crate::memory::MemoryVfs;
@@ -93,6 +93,59 @@ fn a_flushed_memtable_answers_as_before() {
         }
     }
     compare_counts(&memtable, &segment);
+    compare_walks(&memtable, &segment);
+}
+
+/// Both walk the same terms, with jumps over some of them; a segment's bounds are those of the
+/// rows' lengths.
+fn compare_walks(memtable: &Memtable, segment: &Segment) {
+    let walk = |partition: &dyn Partition, from: &[u8], step: usize| {
+        let mut found = Vec::new();
+        let walked = partition.terms_from(from, &mut |term, entry| {
+            found.push((term.to_vec(), entry.rows));
+            match found.len() % step {
+                0 => TermVisit::SkipTo([term, b"m"].concat()),
+                _ if term.starts_with(b"x") => TermVisit::Stop,
+                _ => TermVisit::Continue,
+            }
+        });
+        walked.expect("ok");
+        found
+    };
+    for from in [&b""[..], b"d", b"deploy", b"zz"] {
+        for step in [1, 2, 5, 1000] {
+            let (of_segment, of_memtable) = (walk(segment, from, step), walk(memtable, from, step));
+            let terms = |walked: &[(Vec<u8>, u32)]| -> Vec<Vec<u8>> {
+                walked.iter().map(|(term, _)| term.clone()).collect()
+            };
+            assert_eq!(
+                terms(&of_segment),
+                terms(&of_memtable),
+                "from {from:?} by {step}"
+            );
+        }
+    }
+    assert!(walk(segment, b"", 1000).len() > 60);
+    let rows = 0..segment.zone().rows;
+    let run = Run { key: 0, rows };
+    let visited = segment.terms_from(b"", &mut |_, entry| {
+        let postings = segment.postings_of(entry, &run).expect("ok");
+        let (mut rows, mut freqs) = (Vec::new(), Vec::new());
+        let mut postings = postings.expect("a term has postings");
+        postings
+            .read_until(u32::MAX, &mut rows, &mut freqs)
+            .expect("ok");
+        assert_eq!(rows.len(), entry.rows as usize);
+        for (row, freq) in rows.iter().zip(&freqs) {
+            let length = segment.length(*row).expect("ok");
+            assert!(entry.bounds.covers(*freq, length));
+            if rows.len() == 1 {
+                assert_eq!(entry.bounds.pairs(), [(*freq, length)]);
+            }
+        }
+        TermVisit::Continue
+    });
+    visited.expect("ok");
 }
 
 /// Both have the same terms, and count each one alike in every request's runs.

@@ -1,4 +1,4 @@
-//! The bytes of format 0, spelled out and kept.
+//! The bytes of the format that is written, spelled out and kept.
 //!
 //! `CHRONOLITH_BLESS=1` writes the dump anew. A fixture is added with a new format and never
 //! written again: it stands for the files that exist.
@@ -9,7 +9,9 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use chronolith_segments::format::FORMAT_VERSION;
-use chronolith_segments::{Counts, Description, Partition, ReadMode, Segment, segment_file_name};
+use chronolith_segments::{
+    Counts, Description, Partition, ReadMode, Segment, SegmentError, segment_file_name,
+};
 
 use crate::format::{Layout, layout};
 use crate::memory::MemoryVfs;
@@ -193,7 +195,7 @@ fn the_bytes_of_a_tiny_segment_are_those_of_the_dump() {
     write_all(&vfs, &spec(7), rows());
     let bytes = vfs.bytes(&dir().join(segment_file_name(7)));
     let found = dump(&bytes);
-    let (text, fixture) = (path("segment_v0.txt"), path("segment_v0.seg"));
+    let (text, fixture) = (path("segment_v1.txt"), path("segment_v1.seg"));
     if std::env::var_os("CHRONOLITH_BLESS").is_some() {
         std::fs::write(&text, &found).expect("written");
         if !fixture.exists() {
@@ -208,11 +210,22 @@ fn the_bytes_of_a_tiny_segment_are_those_of_the_dump() {
 }
 
 #[test]
-fn every_format_has_a_fixture_that_still_reads() {
+fn every_format_has_a_fixture_that_reads_or_is_refused_by_name() {
     for version in 0..=FORMAT_VERSION {
         let bytes = std::fs::read(path(&format!("segment_v{version}.seg"))).expect("a fixture");
         let vfs = MemoryVfs::default();
         vfs.put(&dir().join(segment_file_name(7)), bytes);
+        if version < FORMAT_VERSION {
+            let refused = Segment::open_unreferenced(&vfs, dir(), 7, ReadMode::Mapped);
+            let error = refused.expect_err("another format");
+            let is_version = matches!(
+                error,
+                SegmentError::Version { found, supported, .. }
+                    if (found, supported) == (version, FORMAT_VERSION)
+            );
+            assert!(is_version, "{error}");
+            continue;
+        }
         for mode in [ReadMode::Mapped, ReadMode::Positioned] {
             let segment = Segment::open_unreferenced(&vfs, dir(), 7, mode).expect("sound");
             check(&segment, &rows());

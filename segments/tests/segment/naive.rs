@@ -8,7 +8,7 @@ use std::path::Path;
 use chronolith_segments::{
     Bucket, MergeInput, Partition, Population, Postings, ReadMode, RowFields, Run, Scope,
     ScopeEntry, ScopeRanges, Segment, SegmentError, SegmentSpec, Stored, TermEntry, TermStream,
-    TimeOrder, TokenCounter, VectorFormat, VectorSpace, Written, Zone, write_segment,
+    TermVisit, TimeOrder, TokenCounter, VectorFormat, VectorSpace, Written, Zone, write_segment,
 };
 use roaring::RoaringBitmap;
 
@@ -226,6 +226,14 @@ impl Partition for Naive {
     }
 
     fn postings_of<'a>(&'a self, _: &TermEntry, _: &Run) -> Result<Option<Box<dyn Postings + 'a>>> {
+        unreachable!("{NOT_ASKED}")
+    }
+
+    fn terms_from(
+        &self,
+        _: &[u8],
+        _: &mut dyn FnMut(&[u8], &TermEntry) -> TermVisit,
+    ) -> Result<()> {
         unreachable!("{NOT_ASKED}")
     }
 

@@ -5,9 +5,10 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use chronolith_segments::format::FORMAT_VERSION;
 use chronolith_segments::{
     Description, MergeInput, Partition, ReadMode, ScopeRanges, ScopeSelector, Segment,
-    SegmentError, SegmentSpec, TimeOrder, segment_file_name, write_segment,
+    SegmentError, SegmentSpec, TermVisit, TimeOrder, segment_file_name, write_segment,
 };
 
 use super::Forge;
@@ -138,6 +139,14 @@ fn read_terms(segment: &Segment) -> Result<(), SegmentError> {
         }
     }
     known.push(b"absent".to_vec());
+    let mut visits = 0;
+    let _ = segment.terms_from(b"b", &mut |term, _| {
+        visits += 1;
+        match visits % 3 {
+            0 => TermVisit::SkipTo([term, b"z"].concat()),
+            _ => TermVisit::Continue,
+        }
+    });
     for term in known.iter().rev().take(TERMS_READ) {
         for run in &runs {
             for end in [1, 7, 100, u32::MAX] {
@@ -146,6 +155,7 @@ fn read_terms(segment: &Segment) -> Result<(), SegmentError> {
                 };
                 rows.clear();
                 freqs.clear();
+                let _ = postings.bounds_until(end);
                 let _ = postings.read_until(end, &mut rows, &mut freqs);
                 for row in [end, end.saturating_add(3), 250] {
                     let _ = postings.freq_at(row);
@@ -290,7 +300,8 @@ fn take_apart(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
 
 fn put_together(parts: &[Vec<u8>]) -> Vec<u8> {
     let part = |at: usize| parts.get(at).map_or(&[][..], Vec::as_slice);
-    let mut bytes = b"chronseg\0\0\0\0".to_vec();
+    let mut bytes = b"chronseg".to_vec();
+    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
     bytes.extend_from_slice(&fixed::<24>(part(0)));
     bytes.resize(HEADER, 0);
     let identity = bytes[IDENTITY].to_vec();
@@ -317,7 +328,9 @@ fn put_together(parts: &[Vec<u8>]) -> Vec<u8> {
     for len in [table.len(), footer.len()] {
         bytes.extend_from_slice(&u32::try_from(len).expect("small").to_le_bytes());
     }
-    bytes.extend_from_slice(&[0; 16 + 4 + 4]);
+    bytes.extend_from_slice(&[0; 16]);
+    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
     bytes.extend_from_slice(b"gesnorhc");
     patch(&mut bytes);
     bytes

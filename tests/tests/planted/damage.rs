@@ -150,6 +150,30 @@ pub(crate) fn bits_of_a_segment(mode: ReadMode) -> Check {
     )
 }
 
+/// A store whose rows have many lengths is scrubbed: no posting is above its bounds.
+pub(crate) fn bounds_of_postings() -> Check {
+    Check::new("scrub, bounds of postings", 1, |_| {
+        let (env, _disk, _) = Env::sim(3);
+        let store = Store::open(DIR, options(&env, ReadMode::Mapped)).expect("created");
+        let mut batch = chronolith::Batch::new();
+        for n in 0..200_u32 {
+            // Every word but one stands in several rows, each of another length.
+            let words = (0..n % 23 + 1).map(|i| format!("common word{}", (n + i) % 40));
+            let text: String = words.collect::<Vec<_>>().join(" ");
+            batch.upsert(Record::new(scope(), format!("r{n}"), i64::from(n), text));
+        }
+        store.write(batch).expect("written");
+        store.flush().expect("flushed");
+        let report = store
+            .verify(&mut |_| {})
+            .map_err(|error| error.to_string())?;
+        match report.findings.first() {
+            None => Ok(()),
+            Some(finding) => Err(format!("{finding:?}")),
+        }
+    })
+}
+
 /// Both copies of the newest manifest are damaged: an error, never the generation before.
 pub(crate) fn both_copies() -> Check {
     Check::new("corruption, both copies of the manifest", 2, |n| {

@@ -86,6 +86,7 @@ bugs! {
     // Segments.
     BlockUnchecked, "segments/src/format/section.rs", "a block of a positioned read is not verified";
     OneBlockForAll, "segments/src/format/section.rs", "one verified block of a mapping vouches for its neighbours";
+    BoundFromLongest, "segments/src/postings/bounds.rs", "a bound is of the longest row and not of the shortest";
     OtherSegmentPasses, "segments/src/segment/mod.rs", "a segment need not be the one that the manifest names";
     // Queries.
     WindowStartOffByOne, "engine/src/query/prune.rs", "a partition that ends where the window begins is pruned";

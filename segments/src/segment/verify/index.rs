@@ -8,6 +8,7 @@ use super::Found;
 use crate::analyze::{Analyzed, Analyzer, Fields};
 use crate::format::SectionKind;
 use crate::format::bytes::index;
+use crate::postings::{BLOCK_LEN, ListPlace, TermInfo};
 use crate::read::{Partition, Stored, TermStream};
 use crate::segment::{Result, Segment};
 
@@ -47,6 +48,9 @@ impl Segment {
     /// rows' words are by them.
     fn check_terms(&self, found: &mut Found) -> Result<Words> {
         let mut words = vec![0_u64; index(self.scopes.rows())];
+        let lengths: Vec<u32> = (0..self.scopes.rows())
+            .map(|row| self.length(row))
+            .collect::<Result<_>>()?;
         let (mut stream, mut before) = (self.terms()?.stream(), Vec::new());
         let (mut rows, mut freqs) = (Vec::new(), Vec::new());
         let (mut terms, mut postings) = (0_u64, 0_u64);
@@ -58,7 +62,8 @@ impl Segment {
             before.clear();
             before.extend_from_slice(term);
             stream.read_postings(&mut rows, &mut freqs)?;
-            let df = self.terms()?.get(&before)?.map_or(0, |info| info.df);
+            let info = self.terms()?.get(&before)?;
+            let df = info.map_or(0, |info| info.df);
             let inside = rows.last().is_some_and(|row| *row < self.scopes.rows());
             let ascend = rows.is_sorted_by(|a, b| a < b);
             if rows.len() != index(df)
@@ -72,6 +77,17 @@ impl Segment {
                     rows.len()
                 );
                 found.damage(self, SectionKind::Postings, message);
+            }
+            let pairs = rows.iter().zip(&freqs).map(|(row, freq)| {
+                let length = lengths.get(index(*row)).copied().unwrap_or(0);
+                (*freq, length)
+            });
+            if let Some((kind, message)) = self.low_bound(info, &pairs.collect::<Vec<_>>())? {
+                found.damage(
+                    self,
+                    kind,
+                    format!("a bound of term {terms} is too low: {message}"),
+                );
             }
             let hash = xxh3_64(&before);
             for (row, freq) in rows.iter().zip(&freqs) {
@@ -91,6 +107,33 @@ impl Segment {
             found.damage(self, SectionKind::Terms, message);
         }
         Ok(words)
+    }
+
+    /// The first posting, given as frequency and length, that is above what bounds it: the
+    /// term's bounds, or those of its block. With the section that holds the bound.
+    fn low_bound(
+        &self,
+        info: Option<TermInfo>,
+        pairs: &[(u32, u32)],
+    ) -> Result<Option<(SectionKind, String)>> {
+        let Some(info) = info else {
+            return Ok(None);
+        };
+        let entry = self.entry_of(&info)?;
+        let blocks = self.terms()?.block_bounds(&info)?;
+        let above = pairs.iter().enumerate().find(|(at, (freq, length))| {
+            let block = blocks.get(at / BLOCK_LEN);
+            let in_block = block.is_none_or(|bounds| bounds.covers(*freq, *length));
+            !in_block || !entry.bounds.covers(*freq, *length)
+        });
+        let kind = match info.place {
+            ListPlace::Long { .. } => SectionKind::PostingsSkip,
+            ListPlace::One { .. } | ListPlace::Short { .. } => SectionKind::Terms,
+        };
+        Ok(above.map(|(at, (freq, length))| {
+            let message = format!("posting {at} stands {freq} times in a row of length {length}");
+            (kind, message)
+        }))
     }
 
     /// Texts can be read, cost what the columns say, and have the words that the postings

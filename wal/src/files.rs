@@ -149,6 +149,10 @@ impl FileHeader {
         if raw.magic != MAGIC {
             return Err(damaged());
         }
+        // Before the format: a flipped bit there is damage and asks for no newer version.
+        if raw.crc.get() != crc32fast::hash(&bytes[..CRC_COVERS]) {
+            return Err(damaged());
+        }
         if raw.format.get() > FORMAT_NEWEST {
             let (found, newest) = (raw.format.get(), FORMAT_NEWEST);
             return Err(WalError::UnknownFormat {
@@ -156,9 +160,6 @@ impl FileHeader {
                 found,
                 newest,
             });
-        }
-        if raw.crc.get() != crc32fast::hash(&bytes[..CRC_COVERS]) {
-            return Err(damaged());
         }
         if raw.store_id != *store_id {
             let (found, expected) = (hex(&raw.store_id), hex(store_id));

@@ -147,16 +147,21 @@ fn the_bytes_are_the_golden_ones() {
     compare(&format!("format-{FORMAT_NEWEST}-status.txt"), &dump.out);
 }
 
-/// A newer format is refused by name and not touched.
+/// A newer format is refused by name and not touched; a flipped bit there is damage.
 #[test]
 fn a_newer_format_is_refused_untouched() {
     let bed = Bed::new(0);
     drop(Log::create(&bed.env, DIR.as_ref(), &small(), 1).expect("create"));
+    let recover = || Log::recover(&bed.env, DIR.as_ref(), &small());
     bed.edit(&log_name(1), |bytes| bytes[8] = 9);
+    let damaged = recover().expect_err("flipped").to_string();
+    assert!(!damaged.contains("format 9"), "{damaged}");
+    bed.edit(&log_name(1), |bytes| {
+        let crc = crc32fast::hash(&bytes[..124]);
+        bytes[124..128].copy_from_slice(&crc.to_le_bytes());
+    });
     let before = bed.read(&log_name(1));
-    let refused = Log::recover(&bed.env, DIR.as_ref(), &small())
-        .expect_err("newer")
-        .to_string();
+    let refused = recover().expect_err("newer").to_string();
     assert!(refused.contains("format 9"), "{refused}");
     assert_eq!(bed.read(&log_name(1)), before);
 }

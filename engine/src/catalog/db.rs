@@ -13,13 +13,15 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chronolith_segments::{Partition, Scope};
+use chronolith_vfs::Env;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::Fault;
+use super::{Fault, journal};
 use crate::version::LiveSegment;
 
 /// Directory of the database inside the catalog's.
@@ -30,6 +32,10 @@ const BATCH_ROWS: u32 = 1024;
 const CACHE_BYTES: u64 = 8 << 20;
 /// A memtable of the database, bytes.
 const MEMTABLE_BYTES: u64 = 4 << 20;
+/// A journal with more content than this is emptied at a close, bytes.
+const JOURNAL_KEPT_BYTES: u64 = 4 << 20;
+/// How long a close waits for the last tables, in waits of a millisecond.
+const TABLE_WAITS_MAX: u32 = 5000;
 /// Smallest journal limit that the database takes, bytes.
 const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 
@@ -171,10 +177,35 @@ impl Db {
         Ok(true)
     }
 
-    /// Syncs and closes; returns how far it had come.
-    pub(super) fn close(self) -> Result<Known, Fault> {
+    /// Syncs, closes and leaves no longer a journal in `path` than need be; returns how far it
+    /// had come.
+    pub(super) fn close(self, env: &Env, path: &Path) -> Result<Known, Fault> {
         self.database.persist(PersistMode::SyncAll).map_err(fault)?;
-        Ok(self.known)
+        let found = journal::active(&*env.vfs, path).map_err(fault)?;
+        let is_long = found.is_some_and(|(_, end)| end > JOURNAL_KEPT_BYTES);
+        let is_in_tables = is_long && self.write_tables(env)?;
+        let known = self.known;
+        drop((self.handles, self.database));
+        if let Some((active, end)) = journal::active(&*env.vfs, path).map_err(fault)? {
+            let len = if is_in_tables { 0 } else { end };
+            journal::cut(&*env.vfs, &active, len).map_err(fault)?;
+        }
+        Ok(known)
+    }
+
+    /// Moves everything into tables; false where that takes too long.
+    fn write_tables(&self, env: &Env) -> Result<bool, Fault> {
+        let keyspaces = [&self.handles.locators, &self.handles.hashes];
+        for keyspace in keyspaces {
+            keyspace.rotate_memtable().map_err(fault)?;
+        }
+        for _ in 0..TABLE_WAITS_MAX {
+            if keyspaces.iter().all(|k| k.sealed_memtable_count() == 0) {
+                return Ok(true);
+            }
+            env.clock.sleep(Duration::from_millis(1));
+        }
+        Ok(false)
     }
 }
 
@@ -194,4 +225,70 @@ impl Handles {
 
 fn key(scope_key: &[u8], rest: &[u8]) -> Vec<u8> {
     [scope_key, b"\0", rest].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope() -> Scope {
+        Scope::parse("a").expect("a scope")
+    }
+
+    fn write(db: &Db, from: u32, to: u32) {
+        for start in (from..to).step_by(1000) {
+            let mut batch = db.database.batch();
+            for at in start..to.min(start + 1000) {
+                let id = format!("record-{at:090}");
+                let mut value = [0; 20];
+                value[8..12].copy_from_slice(&at.to_le_bytes());
+                batch.insert(
+                    &db.handles.locators,
+                    key(scope().key(), id.as_bytes()),
+                    value,
+                );
+            }
+            batch.commit().expect("written");
+        }
+    }
+
+    fn check(db: &Db, upto: u32) {
+        for at in (0..upto).step_by(997).chain([upto - 1]) {
+            let id = format!("record-{at:090}");
+            let found = db.handles.locate(&scope(), &id).expect("read");
+            assert_eq!(found.map(|found| found.row), Some(at));
+        }
+    }
+
+    /// Bytes of the journals of a closed database.
+    fn journals(path: &Path) -> u64 {
+        let vfs = Env::real().vfs;
+        let files = vfs.list(path).expect("listed").into_iter();
+        let journals = files.filter(|file| file.name.ends_with(".jnl"));
+        let len = |name: &str| vfs.stat(&path.join(name)).expect("there").len;
+        journals.map(|file| len(&file.name)).sum()
+    }
+
+    #[test]
+    fn a_close_leaves_a_short_journal_and_loses_nothing() {
+        let env = Env::real();
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join(DB_DIR);
+        let (mut upto, mut emptied) = (0, 0);
+        for rows in [100, 30_000, 50, 40_000, 1] {
+            let db = Db::open(&path, Known::default()).expect("opens");
+            if upto > 0 {
+                check(&db, upto);
+            }
+            write(&db, upto, upto + rows);
+            upto += rows;
+            check(&db, upto);
+            db.close(&env, &path).expect("closes");
+            let bytes = journals(&path);
+            assert!(bytes <= JOURNAL_KEPT_BYTES, "{bytes} bytes of journals");
+            emptied += u32::from(bytes == 0);
+        }
+        assert_eq!(emptied, 2, "the long ones");
+        check(&Db::open(&path, Known::default()).expect("opens"), upto);
+    }
 }

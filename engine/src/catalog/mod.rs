@@ -13,9 +13,10 @@
 //! amount of memory, after one flipped bit. A panic inside it ends it, not the caller.
 //!
 //! * [`Catalog`]: the handle that the engine holds.
-//! * `db`: keyspaces and what is in them. `seal`: the proof.
+//! * `db`: keyspaces and what is in them. `seal`: the proof. `journal`: how long they get.
 
 mod db;
+mod journal;
 mod seal;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -114,7 +115,7 @@ impl Catalog {
         let Phase::Ready(db) = phase else { return };
         // Without a seal the next open rebuilds: a failure here costs time only.
         let _ = guarded(|| {
-            let known = db.close()?;
+            let known = db.close(&self.env, &self.dir.join(DB_DIR))?;
             seal::write(&self.env, &self.dir, &self.store_id, known)
         });
     }

@@ -82,7 +82,7 @@ fn record(at: u32) -> Record {
     }
 }
 
-fn write(store: &Store, range: std::ops::Range<u32>, durability: Durability) {
+pub(crate) fn write(store: &Store, range: std::ops::Range<u32>, durability: Durability) {
     let mut batch = Batch::new();
     for at in range {
         batch.upsert(record(at));
@@ -90,7 +90,7 @@ fn write(store: &Store, range: std::ops::Range<u32>, durability: Durability) {
     store.write_with(batch, durability).expect("written");
 }
 
-fn forget(store: &Store, ids: &[u32]) {
+pub(crate) fn forget(store: &Store, ids: &[u32]) {
     let mut batch = Batch::new();
     for at in ids {
         let (scope, id) = id(*at);

@@ -3,7 +3,7 @@
 mod room;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,7 +16,9 @@ use self::room::recover_in_reserve;
 use crate::backup::{BackupOptions, BackupProgress, BackupReport};
 use crate::catalog::Catalog;
 use crate::error::Error;
-use crate::maintain::{Compacted, Publisher, Signal, Worker, compact_once, flush_oldest};
+use crate::maintain::{
+    Compacted, Publisher, Signal, Worker, compact_once, flush_oldest, release_log,
+};
 use crate::manifest::{self, Manifest};
 use crate::options::{Maintenance, Options, Setup};
 use crate::query::{Request, Response};
@@ -30,6 +32,9 @@ use crate::write::{Batch, Committed, Pipeline, ReadyBatch};
 
 /// What the worker that flushes is called in errors and thread lists.
 const FLUSH: &str = "flush";
+/// Log files that an open leaves as they are. Each open begins one, and only a publish lets
+/// any go: where nothing is flushed between opens they would pile up.
+const LOG_FILES_KEPT: usize = 8;
 
 /// A store that is open for writing. Cheap to clone; every clone is the same handle.
 ///
@@ -65,6 +70,8 @@ pub(crate) struct Core {
     catalog: Option<Catalog>,
     lock: Box<dyn VfsLock>,
     reserve: Reserve,
+    /// True once the log of the processes before was looked at, see [`Core::trim_log`].
+    log_is_trimmed: AtomicBool,
     writes_delayed: AtomicU64,
     writes_refused: AtomicU64,
 }
@@ -105,6 +112,7 @@ impl Store {
             flushing: Mutex::new(()),
             compacting: Mutex::new(()),
             catalog,
+            log_is_trimmed: AtomicBool::new(false),
             writes_delayed: AtomicU64::new(0),
             writes_refused: AtomicU64::new(0),
         });
@@ -125,6 +133,9 @@ impl Store {
         };
         if store.inner.worker.is_none() {
             store.flush_sealed()?;
+            // The store is open: what fails here is tried again, or told by what comes.
+            let core = store.core();
+            core.signal.note(FLUSH, core.trim_log().map_err(name_full));
         }
         Ok(store)
     }
@@ -396,6 +407,7 @@ impl Store {
         core.pipeline.check()?;
         core.check_lock()?;
         core.pipeline.drain(&core.shared, &core.current)?;
+        core.pipeline.log().wind_down();
         self.flush_or_leave()?;
         core.pipeline.close();
         if let Some(worker) = &self.inner.worker {
@@ -438,8 +450,27 @@ impl Core {
     fn flush_guarded(&self) -> Result<bool, Error> {
         self.pipeline.guarded(|| {
             self.hold_reserve()?;
-            self.flush_oldest()
+            let flushed = self.flush_oldest()?;
+            self.trim_log()?;
+            Ok(flushed)
         })
+    }
+
+    /// Once after the open: lets go of the log files that earlier opens have left.
+    fn trim_log(&self) -> Result<(), Error> {
+        if self.log_is_trimmed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if self.pipeline.log().files().len() > LOG_FILES_KEPT {
+            self.flush_all()?;
+            let _one = self
+                .flushing
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            release_log(&self.shared, &self.pipeline, &self.publisher)?;
+        }
+        self.log_is_trimmed.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     pub(crate) fn compact_once(&self, force: bool) -> Result<Option<Compacted>, Error> {

@@ -124,6 +124,31 @@ fn writes_resume_and_the_reserve_comes_back_with_the_space() {
 }
 
 #[test]
+fn process_after_process_forgets_on_a_full_disk() {
+    for closes in [false, true] {
+        let (env, disk, store) = full();
+        drop(store);
+        disk.set_space(Some(used(&disk)));
+        for at in 0..9 {
+            let options = Options {
+                log_preallocate_bytes: 64 << 10,
+                ..options(&env)
+            };
+            let store = Store::open(DIR, options);
+            let store = store.unwrap_or_else(|why| panic!("open {at}, {closes}: {why}"));
+            assert!(store.forget(scope(), format!("{at}")).expect("forgotten"));
+            put(&store, "new", &"a text ".repeat(9000)).expect_err("no room");
+            match closes {
+                true => store.close().expect("closed"),
+                false => drop(store),
+            }
+        }
+        disk.set_space(None);
+        assert_eq!(ids(&open(&env)), ["9"], "closed: {closes}");
+    }
+}
+
+#[test]
 fn a_close_on_a_full_disk_succeeds_and_loses_nothing() {
     for text_bytes in [10, 40 << 10] {
         let (env, disk, clock) = Env::sim(8);

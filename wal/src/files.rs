@@ -1,4 +1,4 @@
-//! Which files make up a log, what does each say of itself, and how is a new one born?
+//! Which files make up a log, and what does each say of itself?
 //!
 //! A log is the files `<16 hex digits>.log` from a floor upwards, without gaps. Numbers rise
 //! for ever. A file begins with a header of 128 bytes, frames follow, zeros end it:
@@ -26,22 +26,20 @@
 //! | 112 | zero | 12 | 0 | `decode` |
 //! | 124 | crc32 | 4 | | `decode`; over bytes 0..124 |
 //!
-//! Birth: everything is written under a temporary name and synced; then the rename; then the
-//! directory sync; only then is it used. So a file with a final name has a whole header and
-//! whole copies, and a damaged header is damage. Unknown names are none of our business.
+//! A file with a final name has a whole header and whole copies (`birth`), so a damaged header
+//! is damage. Unknown names are none of our business.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use chronolith_vfs::planted::{self, Bug};
 use chronolith_vfs::{Env, VfsFile};
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{Flaw, WalError};
-use crate::frame::{self, Digest, EPOCH_MAX, FrameHeader, Place, epoch_of};
+use crate::frame::{Digest, EPOCH_MAX, epoch_of};
 
 /// The log's format. 0: may still change before the first release.
 pub const FORMAT_NEWEST: u32 = 0;
@@ -49,8 +47,6 @@ pub const FORMAT_NEWEST: u32 = 0;
 pub(crate) const FILE_HEADER_LEN: usize = 128;
 /// No log file is longer: bounds every loop over a file's bytes.
 pub const FILE_BYTES_CAP: u64 = 4 << 30;
-/// Zeros are written in pieces of this size.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 const MAGIC: [u8; 8] = *b"CHRONLOG";
 const CRC_COVERS: usize = 124;
@@ -304,7 +300,7 @@ pub(crate) fn remove_below(env: &Env, dir: &Path, floor: FileNumber) -> Result<u
     Ok(below)
 }
 
-fn remove_if_there(env: &Env, path: &Path) -> Result<(), WalError> {
+pub(crate) fn remove_if_there(env: &Env, path: &Path) -> Result<(), WalError> {
     match env.vfs.remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(WalError::io("remove", path, e)),
         _ => Ok(()),
@@ -346,101 +342,6 @@ fn damaged_file(number: FileNumber, flaw: Flaw) -> WalError {
         first_seq: 0,
         last_seq: u64::MAX,
         flaw,
-    }
-}
-
-/// A log file that has no name yet: header and copies go in, then it is published.
-pub(crate) struct NewFile {
-    file: Arc<dyn VfsFile>,
-    temp: PathBuf,
-    path: PathBuf,
-    header: FileHeader,
-    scratch: Vec<u8>,
-    pub(crate) offset: u64,
-    pub(crate) chain: Digest,
-}
-
-impl NewFile {
-    /// Creates the temporary file and writes its header.
-    pub(crate) fn begin(env: &Env, dir: &Path, header: FileHeader) -> Result<Self, WalError> {
-        let path = dir.join(header.name());
-        let temp = dir.join(format!("{}.tmp", header.name()));
-        remove_if_there(env, &temp)?;
-        let file = env
-            .vfs
-            .create_new(&temp)
-            .map_err(|e| WalError::io("create", &temp, e))?;
-        file.write_all_at(&header.encode(), 0)
-            .map_err(|e| WalError::io("write", &temp, e))?;
-        let (offset, chain) = (FILE_HEADER_LEN as u64, header.digest());
-        Ok(Self {
-            file,
-            temp,
-            path,
-            header,
-            scratch: Vec::new(),
-            offset,
-            chain,
-        })
-    }
-
-    /// Copies a frame of an older file, with its seq, into this one.
-    pub(crate) fn copy(&mut self, source: &FrameHeader, body: &[u8]) -> Result<(), WalError> {
-        let header = FrameHeader {
-            durable_upto: self.header.base_seq.min(source.first_seq - 1),
-            epoch: self.header.epoch,
-            prev: self.chain,
-            ..*source
-        };
-        let place = Place {
-            store_id: &self.header.store_id,
-            offset: self.offset,
-        };
-        let digest = frame::encode(&mut self.scratch, &header, body, place);
-        self.file
-            .write_all_at(&self.scratch, self.offset)
-            .map_err(|e| WalError::io("write", &self.temp, e))?;
-        self.offset += self.scratch.len() as u64;
-        self.chain = digest;
-        Ok(())
-    }
-
-    /// Preallocates, syncs, renames, syncs the directory. Errors up to the sync leave the
-    /// log as it was; from the sync on they are `SyncFailed`: the outcome is unknown.
-    pub(crate) fn publish(
-        self,
-        env: &Env,
-        dir: &Path,
-        preallocate_bytes: u64,
-    ) -> Result<Arc<dyn VfsFile>, WalError> {
-        preallocate(&*self.file, self.offset, preallocate_bytes);
-        self.file
-            .sync_all()
-            .map_err(|e| WalError::sync_failed("sync", &self.temp, &e))?;
-        env.vfs
-            .rename(&self.temp, &self.path)
-            .map_err(|e| WalError::sync_failed("rename", &self.temp, &e))?;
-        if planted::is_on(Bug::LogDirNotSynced) {
-            return Ok(self.file);
-        }
-        env.vfs
-            .sync_dir(dir)
-            .map_err(|e| WalError::sync_failed("sync", dir, &e))?;
-        Ok(self.file)
-    }
-}
-
-/// Writes zeros behind `from`, so that later syncs need no new metadata. A failure is not
-/// one of the log: zeros are optional, and what was written of them is still zeros.
-pub(crate) fn preallocate(file: &dyn VfsFile, from: u64, bytes: u64) {
-    let end = from.saturating_add(bytes).min(FILE_BYTES_CAP);
-    let mut at = from;
-    while at < end {
-        let piece = usize::try_from(end - at).map_or(ZEROS.len(), |n| n.min(ZEROS.len()));
-        if file.write_all_at(&ZEROS[..piece], at).is_err() {
-            return;
-        }
-        at += piece as u64;
     }
 }
 

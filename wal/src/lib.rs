@@ -27,10 +27,11 @@
 //! What this crate does not do: it knows no record, no segment, no manifest and no lock
 //! file; it does no I/O except through `chronolith_vfs`.
 //!
-//! Bytes: `frame` (one append), `files` (one file), `status`. Doing: `writer`, `sync` (group
+//! Bytes: `frame` (one append), `files` (one file), `status`. Doing: `writer`, `birth`, `sync` (group
 //! commit), `reader` (one file's frames), `judge` (torn tail or damage),
 //! `recover`, `tail` (followers).
 
+mod birth;
 mod copy;
 mod error;
 mod files;

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use chronolith_vfs::Env;
 use chronolith_vfs::planted::{self, Bug};
 
+use crate::birth::NewFile;
 use crate::error::WalError;
-use crate::files::{Cut, FileHeader, FileNumber, FileSpan, NewFile};
+use crate::files::{Cut, FileHeader, FileNumber, FileSpan};
 use crate::frame::{EPOCH_MAX, first_seq_of};
 use crate::judge::{Part, RecoveryReport, judge};
 use crate::options::LogOptions;
@@ -119,13 +120,13 @@ impl Recovered {
                 digest: cut.chain,
             }),
         };
-        let mut new = NewFile::begin(env, dir, header)?;
+        let mut new = NewFile::begin(env, dir, header, None)?;
         let end = self.newest().end.offset;
         while let Some(frame) = scan.next_before(end)? {
             if planted::is_on(Bug::CopiesLeftOut) {
                 continue;
             }
-            new.copy(&frame, scan.body()?)?;
+            new.copy(env, &frame, scan.body()?)?;
         }
         let at = Position {
             offset: new.offset,

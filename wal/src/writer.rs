@@ -2,24 +2,23 @@
 //!
 //! One mutex orders appends: it assigns seqs, writes the frame and moves on. Syncs run
 //! outside it (`sync`), so writers append while a sync runs. Lock order: append lock, then
-//! the group's; the group's leader holds neither while it syncs.
+//! the next file's or the group's; the group's leader holds none while it syncs.
 //!
 //! A frame that cannot be written whole is cut off again and that cut is synced, so that a
 //! definite error never shows up later; only if this fails too is the log poisoned.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use chronolith_vfs::planted::{self, Bug};
 use chronolith_vfs::{Env, VfsFile};
 use std::sync::{Mutex, MutexGuard};
 
+use crate::birth::{Blank, NewFile, preallocate};
 use crate::error::WalError;
-use crate::files::{
-    self, FILE_HEADER_LEN, FileHeader, FileNumber, FileSpan, NewFile, list_logs, log_name,
-    preallocate,
-};
+use crate::files::{self, FILE_HEADER_LEN, FileHeader, FileNumber, FileSpan, list_logs, log_name};
 use crate::frame::{
     self, Digest, EPOCH_MAX, EPOCH_SHIFT, FrameHeader, Kind, Place, first_seq_of, frame_len,
 };
@@ -53,6 +52,10 @@ pub struct Log {
     tail: Mutex<Tail>,
     group: GroupSync<Arc<dyn VfsFile>>,
     status: Mutex<StatusFile>,
+    /// The next file's zeros, where somebody has made them ahead.
+    next: Mutex<Option<Blank>>,
+    /// False once the log is about to end: zeros ahead would only take space.
+    has_future: AtomicBool,
 }
 
 /// The end of the log: where the next frame goes.
@@ -110,7 +113,7 @@ impl Log {
             prev: [0; 16],
             cut: None,
         };
-        let new = NewFile::begin(env, dir, header)?;
+        let new = NewFile::begin(env, dir, header, None)?;
         let at = Position {
             offset: new.offset,
             chain: new.chain,
@@ -172,6 +175,8 @@ impl Log {
             tail: Mutex::new(tail),
             group,
             status: Mutex::new(status),
+            next: Mutex::new(None),
+            has_future: AtomicBool::new(true),
         };
         // Everything recovered is durable now, and will be visible.
         log.write_status(at.last_seq)?;
@@ -320,6 +325,59 @@ impl Log {
         Ok(tail.number)
     }
 
+    /// As `rotate`, where the current file holds at least `bytes_min` of frames, and beside
+    /// the writers: what is slow about it (the zeros and their sync, and the sync of what was
+    /// appended) is done before the append lock is taken. True where a file was begun.
+    ///
+    /// For a flush: what it makes redundant can then go with the manifest that says so, and
+    /// does not stay because later batches lie in the same file.
+    ///
+    /// # Errors
+    /// As `rotate`.
+    pub fn retire(&self, bytes_min: u64) -> Result<bool, WalError> {
+        let (last_seq, next) = {
+            let tail = self.lock_tail();
+            let frames = tail.offset - FILE_HEADER_LEN as u64;
+            if frames == 0 || frames < bytes_min {
+                return Ok(false);
+            }
+            (tail.last_seq, tail.number + 1)
+        };
+        self.group.check()?;
+        self.wait_durable(last_seq)?;
+        self.prepare(next)?;
+        self.rotate()?;
+        Ok(true)
+    }
+
+    /// Makes the zeros of file `number`, unless they are there.
+    fn prepare(&self, number: FileNumber) -> Result<(), WalError> {
+        let mut next = self.lock_next();
+        match next.take() {
+            Some(blank) if blank.number == number => *next = Some(blank),
+            stale => {
+                if let Some(stale) = stale {
+                    stale.discard(&self.env);
+                }
+                let ahead = self.preallocate_bytes();
+                *next = Some(Blank::prepare(&self.env, &self.dir, number, ahead)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The log is about to end: no more zeros are written ahead.
+    pub fn wind_down(&self) {
+        self.has_future.store(false, Ordering::Relaxed);
+    }
+
+    fn preallocate_bytes(&self) -> u64 {
+        match self.has_future.load(Ordering::Relaxed) {
+            true => self.opts.preallocate_bytes,
+            false => 0,
+        }
+    }
+
     /// The seq the next op will get.
     #[must_use]
     pub fn next_seq(&self) -> u64 {
@@ -403,6 +461,11 @@ impl Log {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lock_next(&self) -> MutexGuard<'_, Option<Blank>> {
+        // Taken or replaced whole.
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn write_frame(
         &self,
         tail: &mut Tail,
@@ -431,8 +494,9 @@ impl Log {
         tail.chain = digest;
         tail.sealed = kind == Kind::Seal;
         if tail.offset > tail.written_upto {
-            preallocate(&*tail.file, tail.offset, self.opts.preallocate_bytes);
-            tail.written_upto = tail.offset + self.opts.preallocate_bytes;
+            let ahead = self.preallocate_bytes();
+            preallocate(&*tail.file, tail.offset, ahead);
+            tail.written_upto = tail.offset + ahead;
         }
         if let Some(span) = tail.spans.last_mut() {
             span.bytes = tail.offset;
@@ -479,9 +543,9 @@ impl Log {
             prev: tail.chain,
             cut: None,
         };
-        let new = NewFile::begin(&self.env, &self.dir, header)?;
+        let new = NewFile::begin(&self.env, &self.dir, header, self.lock_next().take())?;
         let (offset, chain) = (new.offset, new.chain);
-        let file = match new.publish(&self.env, &self.dir, self.opts.preallocate_bytes) {
+        let file = match new.publish(&self.env, &self.dir, self.preallocate_bytes()) {
             Ok(file) => file,
             Err(e) => {
                 // The successor may exist; one more frame in the old file would contradict it.
@@ -494,7 +558,7 @@ impl Log {
         tail.file = file;
         tail.offset = offset;
         tail.chain = chain;
-        tail.written_upto = offset + self.opts.preallocate_bytes;
+        tail.written_upto = offset + self.preallocate_bytes();
         tail.sealed = true;
         tail.spans.push(FileSpan {
             number: header.number,

@@ -22,6 +22,10 @@ use crate::settings::Shared;
 use crate::version::{Current, LiveMemtable, LiveSegment, Version};
 use crate::write::Pipeline;
 
+/// Frames that make a log file worth a successor at a flush: below that a new file would cost
+/// more than the old one holds.
+const RETIRE_BYTES: u64 = 1 << 20;
+
 /// A segment on disk that no manifest names yet, with the way from old rows to its rows.
 pub(crate) struct Fresh {
     pub(crate) meta: SegmentMeta,
@@ -61,14 +65,12 @@ pub(crate) fn flush_oldest(
         .inspect_err(|error| pipeline.fail(&error.to_string()))?;
 
     let mut fresh = Vec::new();
-    let mut publisher = match write_buckets(shared, publisher, &sealed, flushed_seq, &mut fresh) {
-        Ok(()) => lock(publisher),
-        Err(error) => {
-            discard(shared, &fresh);
-            return Err(error);
-        }
-    };
-    let floor_before = publisher.manifest().floor_file;
+    let written = write_buckets(shared, publisher, &sealed, flushed_seq, &mut fresh);
+    if let Err(error) = written.and_then(|()| retire_log(pipeline)) {
+        discard(shared, &fresh);
+        return Err(error);
+    }
+    let mut publisher = lock(publisher);
     if let Err(error) = publish_flush(shared, current, pipeline, &mut publisher, &sealed, &fresh) {
         fail_if_unknown(pipeline, &error);
         if !is_unknown(&error) {
@@ -77,10 +79,52 @@ pub(crate) fn flush_oldest(
         return Err(error);
     }
     swap_in(current, pipeline, &sealed, fresh);
+    let floor = publisher.manifest().floor_file;
     drop(publisher);
-    // One publish longer than needed: the catalog may still want to catch up from them.
-    pipeline.log().remove_below(floor_before)?;
+    // The catalog catches up from segments, so nobody needs what lies below.
+    pipeline.log().remove_below(floor)?;
     Ok(true)
+}
+
+/// Lets the log go on in a new file where the current one holds much, or something that was
+/// forgotten: then it goes with the publish that makes it redundant. Not done is no harm.
+fn retire_log(pipeline: &Pipeline) -> Result<(), Error> {
+    let has_forgotten = pipeline.lock_applier()?.take_forgotten();
+    let bytes_min = if has_forgotten { 0 } else { RETIRE_BYTES };
+    match pipeline.log().retire(bytes_min) {
+        Err(error) if error.is_final() => {
+            pipeline.fail(&error.to_string());
+            Err(error.into())
+        }
+        Err(_) if has_forgotten => {
+            pipeline.lock_applier()?.note_forgotten();
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Publishes a floor above the log files that nothing needs, without a flush, and removes them.
+pub(crate) fn release_log(
+    shared: &Shared,
+    pipeline: &Pipeline,
+    publisher: &Mutex<Publisher>,
+) -> Result<(), Error> {
+    pipeline.check_failed()?;
+    let mut publisher = lock(publisher);
+    let mut manifest = publisher.successor();
+    let floor = pipeline.log().floor_for(manifest.flushed_seq);
+    if floor == manifest.floor_file {
+        return Ok(());
+    }
+    manifest.floor_file = floor;
+    manifest.epoch = pipeline.log().epoch();
+    publisher
+        .publish(shared, manifest)
+        .inspect_err(|error| fail_if_unknown(pipeline, error))?;
+    drop(publisher);
+    pipeline.log().remove_below(floor)?;
+    Ok(())
 }
 
 fn publish_flush(

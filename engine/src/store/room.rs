@@ -114,15 +114,18 @@ impl Core {
 
 /// Recovers; where the disk is too full to begin a log file, in the reserve's space.
 pub(super) fn recover_in_reserve(options: &Options, dir: &Path) -> Result<Opened, Error> {
-    match recover(options, dir) {
-        Err(error) if is_full(&error) => {
-            let given = options.env.vfs.remove_file(&dir.join(RESERVE));
-            match given {
-                // Nothing was published: recovery begins again from the same state.
-                Ok(()) => recover(options, dir).map_err(name_full),
-                Err(_) => Err(name_full(error)),
-            }
-        }
-        recovered => recovered,
+    let error = match recover(options, dir) {
+        Err(error) if is_full(&error) => error,
+        recovered => return recovered,
+    };
+    // No zeros ahead: the space must last for this handle's forgets, and for opens to come.
+    let sparing = Options {
+        log_preallocate_bytes: 0,
+        ..options.clone()
+    };
+    match options.env.vfs.remove_file(&dir.join(RESERVE)) {
+        // Nothing was published: recovery begins again from the same state.
+        Ok(()) => recover(&sparing, dir).map_err(name_full),
+        Err(_) => Err(name_full(error)),
     }
 }

@@ -18,6 +18,8 @@ use crate::version::{Current, LiveMemtable, Version};
 #[derive(Debug)]
 pub(crate) struct Applier {
     next_memtable: u64,
+    /// True while the log may hold records that were forgotten in it.
+    has_forgotten: bool,
 }
 
 /// Where the current row of an id lies.
@@ -28,7 +30,20 @@ pub(crate) enum Place {
 
 impl Applier {
     pub(crate) fn new(next_memtable: u64) -> Self {
-        Self { next_memtable }
+        Self {
+            next_memtable,
+            has_forgotten: false,
+        }
+    }
+
+    /// The log may hold what was forgotten, as before the last [`Applier::take_forgotten`].
+    pub(crate) fn note_forgotten(&mut self) {
+        self.has_forgotten = true;
+    }
+
+    /// Whether anything was forgotten since the last call.
+    pub(crate) fn take_forgotten(&mut self) -> bool {
+        std::mem::take(&mut self.has_forgotten)
     }
 
     /// A new, empty memtable that continues after `last_seq`.
@@ -78,6 +93,7 @@ impl Applier {
                     version.active().table.insert(prepared, seq, commit_time_us);
                 }
                 Ready::Forget { scope, id } => {
+                    self.has_forgotten = true;
                     removed += kill(&version, scope, id, seq, DeathKind::Deleted, commit_time_us)?;
                 }
                 Ready::LinkTag(edge) => {

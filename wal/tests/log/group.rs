@@ -66,6 +66,40 @@ fn rotations_and_seals_run_beside_writers() {
     assert_eq!(recovered_bodies(&recovered).len(), 200);
 }
 
+/// What a flush does beside writers: files are made ready and begun, and none is torn or lost.
+#[test]
+fn files_are_retired_beside_writers() {
+    let bed = Bed::new(0);
+    let log = Log::create(&bed.env, DIR.as_ref(), &small(), 1).expect("create");
+    assert!(!log.retire(0).expect("nothing to retire"));
+    log.append(&body(9, 200), 1).expect("append");
+    assert!(!log.retire(1 << 20).expect("too small to retire"));
+    std::thread::scope(|scope| {
+        for w in 0..4 {
+            let log = &log;
+            scope.spawn(move || {
+                for n in 0..50 {
+                    let seqs = log.append(&body(w * 1000 + n, 200), 1).expect("append");
+                    match n % 5 {
+                        0 => drop(log.retire(0).expect("retire")),
+                        1 => drop(log.rotate().expect("rotate")),
+                        _ => log.sync_upto(seqs.last_seq).expect("sync"),
+                    }
+                }
+            });
+        }
+    });
+    log.append(&body(9, 200), 1).expect("append");
+    let before = log.current_file();
+    assert!(log.retire(0).expect("retired"));
+    assert_eq!(log.current_file(), before + 1);
+    log.sync_upto(u64::MAX).expect("sync");
+    drop(log);
+    bed.crash(Image::Synced);
+    let recovered = Log::recover(&bed.env, DIR.as_ref(), &small()).expect("opens");
+    assert_eq!(recovered_bodies(&recovered).len(), 202);
+}
+
 #[test]
 fn all_who_wait_for_a_failed_sync_are_told() {
     let bed = Bed::new(0);

@@ -8,12 +8,13 @@
 use std::io::ErrorKind as IoKind;
 use std::path::Path;
 
-use chronolith_vfs::Env;
+use chronolith_vfs::{Env, is_unreadable};
 use chronolith_wal::{
     Frame, Log, LogOptions, LogReader, RecoveryReport, STATUS_LEN, STATUS_NAME, Status, WalError,
     list_logs, log_name, parse_log_name, read_status,
 };
 
+use super::look::unreadable;
 use super::report::{FindingKind, VerifyFinding};
 use crate::error::Error;
 use crate::manifest::Manifest;
@@ -103,11 +104,15 @@ impl LogLook {
                 self.is_missing = true;
                 (file, None)
             }
+            WalError::Io { file, source, .. } if is_unreadable(&source) => (file, None),
             error => return Err(Error::Log(error)),
         };
         let number = parse_log_name(&file);
-        // Not a log file: the directory itself cannot be listed.
-        let file = number.map_or_else(|| WAL_DIR.to_owned(), |_| shown(&file));
+        let file = match number.is_some() || file == STATUS_NAME {
+            true => shown(&file),
+            // The directory itself cannot be listed.
+            false => WAL_DIR.to_owned(),
+        };
         let finding = VerifyFinding::new(FindingKind::Damage, file, "frames", offset, message);
         self.findings.push(finding);
         Ok(number)
@@ -181,11 +186,18 @@ impl LogLook {
     }
 
     /// A status is written in place and never synced: a missing, short or empty one is what a
-    /// crash leaves. One with other bytes in it is not.
+    /// crash leaves. One with other bytes in it is not, and without any a reader refuses what
+    /// the log alone holds.
     fn check_status(&mut self, env: &Env, wal: &Path, manifest: &Manifest) -> Result<(), Error> {
         let path = wal.join(STATUS_NAME);
-        if read_status(env, wal, &manifest.store_id)?.is_some() {
-            return Ok(());
+        match read_status(env, wal, &manifest.store_id) {
+            Ok(Some(_)) => return Ok(()),
+            Ok(None) => {}
+            Err(WalError::Io { source, .. }) if is_unreadable(&source) => {
+                self.findings.push(unreadable(shown(STATUS_NAME), &source));
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
         }
         let read = || -> std::io::Result<Vec<u8>> {
             let file = env.vfs.open_read(&path)?;
@@ -200,12 +212,13 @@ impl LogLook {
             Err(error) if error.kind() == IoKind::UnexpectedEof => true,
             Err(error) => return Err(Error::io("read", path, error)),
         };
-        let (kind, message) = match unsynced {
-            true => (
-                FindingKind::Tail,
-                "is missing, short or empty, as after a crash",
-            ),
-            false => (FindingKind::Degraded, "checksum mismatch"),
+        let kind = match unsynced && self.replay.is_empty() {
+            true => FindingKind::Tail,
+            false => FindingKind::Degraded,
+        };
+        let message = match unsynced {
+            true => "is missing, short or empty, as after a crash",
+            false => "checksum mismatch",
         };
         let message = format!(
             "{message}: readers refuse what no segment has until a writer opens or commits"

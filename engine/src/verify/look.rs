@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chronolith_segments::{Segment, SegmentError, SegmentRef};
+use chronolith_vfs::is_unreadable;
 
 use super::log::{self, LogLook};
 use super::report::{FindingKind, VerifyFinding};
@@ -31,9 +32,6 @@ const LOOKS: u32 = 4;
 /// Pause before the next look; doubles.
 const PAUSE: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(160);
-
-/// What the system says of a sector that cannot be read.
-const EIO: i32 = 5;
 
 /// A segment that the manifest names.
 #[derive(Debug)]
@@ -121,8 +119,16 @@ fn read_pointer(options: &Options, dir: &Path) -> Result<Result<Pointer, VerifyF
             "file",
             error.to_string(),
         ))),
+        Err(ManifestError::Io { source, .. }) if is_unreadable(&source) => {
+            Ok(Err(unreadable(CURRENT, &source)))
+        }
         Err(error) => Err(error.into()),
     }
+}
+
+/// A file that is there and cannot be read: it may be whole, and nothing vouches for it.
+pub(super) fn unreadable(file: impl Into<String>, error: &std::io::Error) -> VerifyFinding {
+    VerifyFinding::damage(file, "file", format!("cannot be read: {error}"))
 }
 
 fn of_manifest(finding: manifest::Finding) -> VerifyFinding {
@@ -218,6 +224,12 @@ impl Look {
                 self.findings.push(finding);
                 Ok(None)
             }
+            Err(ManifestError::Io { path, source, .. }) if is_unreadable(&source) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let file = format!("{MANIFEST_DIR}/{name}");
+                self.findings.push(unreadable(file, &source));
+                Ok(None)
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -273,10 +285,8 @@ impl Look {
                 self.findings
                     .push(VerifyFinding::damage(file, "file", message));
             }
-            SegmentError::Io { source, .. } if source.raw_os_error() == Some(EIO) => {
-                let message = format!("cannot be read: {source}");
-                self.findings
-                    .push(VerifyFinding::damage(file, "file", message));
+            SegmentError::Io { source, .. } if is_unreadable(&source) => {
+                self.findings.push(unreadable(file, &source));
             }
             error => return Err(error.into()),
         }
@@ -320,6 +330,9 @@ impl Look {
                 let finding = VerifyFinding::damage(name.shown(), "file", error.to_string());
                 self.findings.push(finding);
             }
+            Err(SideFileError::Io { source, .. }) if is_unreadable(&source) => {
+                self.findings.push(unreadable(name.shown(), &source));
+            }
             Err(error) => return Err(error.into()),
         }
         Ok(T::default())
@@ -331,7 +344,10 @@ pub(super) fn segment_files(options: &Options, dir: &Path) -> Result<Vec<u64>, E
     let path = dir.join(SEGMENTS_DIR);
     let entries = match options.env.vfs.list(&path) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == IoKind::NotFound => return Ok(Vec::new()),
+        // What cannot be listed is a finding of its own, among the names.
+        Err(error) if error.kind() == IoKind::NotFound || is_unreadable(&error) => {
+            return Ok(Vec::new());
+        }
         Err(error) => return Err(Error::io("list", path, error)),
     };
     let names = entries

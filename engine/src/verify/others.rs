@@ -3,8 +3,10 @@
 use std::io::ErrorKind as IoKind;
 use std::path::Path;
 
+use chronolith_vfs::is_unreadable;
 use chronolith_wal::{STATUS_NAME, parse_log_name};
 
+use super::look::unreadable;
 use super::report::{FindingKind, VerifyFinding};
 use super::run::Run;
 use crate::catalog::{self, CATALOG_DIR};
@@ -25,10 +27,17 @@ pub(super) fn check_catalog(
     store_id: &StoreId,
 ) -> Result<(), Error> {
     let path = dir.join(CATALOG_DIR);
-    let sealed = catalog::compare_with_seal(&options.env, &path, store_id)
-        .map_err(|source| Error::io("read", &path, source))?;
-    let Some(sealed) = sealed else {
-        return Ok(());
+    let sealed = match catalog::compare_with_seal(&options.env, &path, store_id) {
+        Ok(Some(sealed)) => sealed,
+        Ok(None) => return Ok(()),
+        Err(error) if is_unreadable(&error) => {
+            run.find(VerifyFinding {
+                kind: FindingKind::Degraded,
+                ..unreadable(CATALOG_DIR, &error)
+            });
+            return Ok(());
+        }
+        Err(source) => return Err(Error::io("read", path, source)),
     };
     let mut differences = sealed.differences;
     // Read after the seal, so a writer that closed meanwhile is not ahead of it.
@@ -111,6 +120,10 @@ pub(super) fn check_names(
             Ok(entries) => entries,
             // The catalog and, before the first open ends, the log need not be there.
             Err(error) if error.kind() == IoKind::NotFound => continue,
+            Err(error) if is_unreadable(&error) || error.kind() == IoKind::NotADirectory => {
+                run.find(unreadable(room, &error));
+                continue;
+            }
             Err(error) => return Err(Error::io("list", path, error)),
         };
         for entry in entries {
@@ -154,7 +167,7 @@ fn of_log(name: &str) -> Name {
     };
     match name {
         STATUS_NAME => Name::Known,
-        // Files below the floor stay for one publish: known, and not needed.
+        // Files below the floor go with the next publish: known, and not needed.
         name if parse_log_name(name).is_some() => Name::Known,
         name if is_temp(name) => Name::Leftover,
         _ => Name::Foreign,

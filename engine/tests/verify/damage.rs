@@ -2,12 +2,16 @@
 //! what it means.
 
 use std::fs;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use chronolith::manifest::SegmentEntry;
 use chronolith::manifest::names::{DataKind, DataName};
-use chronolith::{FindingKind, Options, Store};
+use chronolith::{Error, FindingKind, Options, ReadOnlyStore, Store};
 use chronolith_vfs::{Clock, RealClock};
 
 use crate::*;
@@ -154,24 +158,105 @@ fn damage_is_told_from_what_is_served_all_the_same() {
     }
     assert_healthy(&path);
 
-    // A status that was never synced.
+    // A status that was never synced: without it nobody else sees what the log alone holds.
     let status = path.join("wal/STATUS");
+    let is_degraded = || {
+        let report = scrub(&path);
+        finds(
+            &report,
+            FindingKind::Degraded,
+            "wal/STATUS",
+            "missing, short",
+        );
+        assert!(!report.is_ok());
+        let read = ReadOnlyStore::open(&path, options()).map(drop);
+        assert!(matches!(read, Err(Error::Behind { .. })), "{read:?}");
+    };
     rewrite(&status, |bytes| bytes.fill(0));
-    let report = scrub(&path);
-    finds(
-        &report,
-        FindingKind::Tail,
-        "wal/STATUS",
-        "missing, short or empty",
-    );
-    assert!(report.is_ok());
+    is_degraded();
     fs::remove_file(&status).expect("removed");
-    finds(
-        &scrub(&path),
-        FindingKind::Tail,
-        "wal/STATUS",
-        "missing, short or empty",
-    );
+    is_degraded();
+
+    // Where segments have it all, nothing is hidden.
+    let store = Store::open(&path, options()).expect("opens");
+    store.close().expect("closes");
+    fs::remove_file(&status).expect("removed");
+    let report = scrub(&path);
+    finds(&report, FindingKind::Tail, "wal/STATUS", "missing, short");
+    assert!(report.is_ok());
+    ReadOnlyStore::open(&path, options()).expect("is read");
+}
+
+/// Puts something else under the name of a file.
+fn replace_by(kind: &str, path: &Path) {
+    fs::remove_file(path).expect("removed");
+    match kind {
+        "pipe" => {
+            let made = Command::new("mkfifo").arg(path).status();
+            assert!(made.expect("mkfifo runs").success());
+        }
+        "socket" => drop(UnixListener::bind(path).expect("bound")),
+        "directory" => fs::create_dir(path).expect("made"),
+        _ => {
+            fs::write(path, b"secret").expect("written");
+            fs::set_permissions(path, Permissions::from_mode(0)).expect("set");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_file_or_cannot_be_read_is_found_and_nothing_waits_for_it() {
+    let temp = tempfile::tempdir().expect("a temporary directory");
+    let whole = temp.path().join("whole");
+    full_store(&whole);
+    let named = scrub(&whole).files.into_iter();
+    let names: Vec<PathBuf> = named.map(|file| PathBuf::from(file.file)).collect();
+    assert!(names.len() > 6, "{names:?}");
+    let probe = temp.path().join("probe");
+    fs::write(&probe, b"").expect("written");
+    fs::set_permissions(&probe, Permissions::from_mode(0)).expect("set");
+    let kinds: &[&str] = match fs::read(&probe) {
+        Ok(_) => {
+            println!("skipped: a file without the right to read it: this user may read all");
+            &["pipe", "socket", "directory"]
+        }
+        Err(_) => &["pipe", "socket", "directory", "secret"],
+    };
+    for (at, name) in names.iter().enumerate() {
+        for kind in kinds {
+            let path = temp.path().join(format!("{kind}-{at}"));
+            copy_all(&whole, &path);
+            let file = path.join(name);
+            replace_by(kind, &file);
+            let report = verify(&path, &options(), &mut |_| {}).expect("a scrub goes on");
+            let what = format!("{kind} as {}: {:?}", name.display(), report.findings);
+            let shown = name.display().to_string();
+            let is_named = |f: &VerifyFinding| f.file == shown || f.message.contains("missing");
+            assert!(
+                !report.is_ok() && report.findings.iter().any(is_named),
+                "{what}"
+            );
+            // It ends, whatever it says; one manifest copy alone is enough.
+            if let Err(error) = Store::open(&path, options()) {
+                let text = error.to_string();
+                let file_name = name.file_name().expect("a name").to_string_lossy();
+                let stem = file_name.trim_end_matches(".a").trim_end_matches(".b");
+                assert!(text.contains(stem), "{what}: {text}");
+            }
+        }
+    }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("made");
+    for entry in fs::read_dir(from).expect("listed") {
+        let entry = entry.expect("listed");
+        let to = to.join(entry.file_name());
+        match entry.file_type().expect("known").is_dir() {
+            true => copy_all(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).expect("copied")),
+        }
+    }
 }
 
 /// Segment entries read from a store whose manifest copies are gone: by name.

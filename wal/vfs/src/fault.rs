@@ -289,6 +289,10 @@ impl Vfs for FaultVfs {
         self.run(OpKind::Stat, &[path], |_| self.0.inner.kind(path))
     }
 
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        self.0.inner.canonical(path)
+    }
+
     fn seal(&self, path: &Path) -> io::Result<()> {
         self.run(OpKind::Seal, &[path], |_| self.0.inner.seal(path))
     }

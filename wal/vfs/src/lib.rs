@@ -45,7 +45,7 @@ mod traits;
 
 pub use bytes::FileBytes;
 pub use fault::{FaultAction, FaultRule, FaultVfs};
-pub use op::{Errno, OpKind, is_refusal};
+pub use op::{Errno, OpKind, is_refusal, is_unreadable};
 pub use real::{RealClock, RealEntropy, RealThreads, RealVfs};
 pub use sim::{
     CrashImage, FailedSync, SeededEntropy, SimClock, SimVfs, TraceEntry, is_simulated_crash,

@@ -111,6 +111,22 @@ pub fn is_refusal(error: &io::Error) -> bool {
     )
 }
 
+/// True where this file, and not the system, is why it cannot be read: a bad sector, no right
+/// to read it, or something of that name that is no file. A try later says the same.
+#[must_use]
+pub fn is_unreadable(error: &io::Error) -> bool {
+    use rustix::io::Errno as Os;
+    let of_os = matches!(
+        Os::from_io_error(error),
+        Some(Os::IO | Os::ACCESS | Os::PERM | Os::NXIO)
+    );
+    let is_no_file = matches!(
+        error.kind(),
+        io::ErrorKind::InvalidData | io::ErrorKind::IsADirectory
+    );
+    of_os || is_no_file
+}
+
 impl From<Errno> for io::Error {
     fn from(errno: Errno) -> Self {
         use rustix::io::Errno as Os;

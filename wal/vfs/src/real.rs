@@ -7,10 +7,14 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{
+    DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt,
+};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::OFlags;
 
 use crate::bytes::FileBytes;
 use crate::map;
@@ -25,6 +29,21 @@ const FILE_MODE: u32 = 0o600;
 const SEALED_MODE: u32 = 0o400;
 /// Mode of a directory.
 const DIR_MODE: u32 = 0o700;
+
+/// On a file it does nothing; on anything else it keeps an open from waiting.
+const NONBLOCK: i32 = OFlags::NONBLOCK.bits().cast_signed();
+
+/// Refuses what is no regular file, by name.
+fn check_file(kind: fs::FileType) -> io::Result<()> {
+    let (error, what) = match () {
+        () if kind.is_file() => return Ok(()),
+        () if kind.is_dir() => (io::ErrorKind::IsADirectory, "a directory"),
+        () if kind.is_fifo() => (io::ErrorKind::InvalidData, "a named pipe"),
+        () if kind.is_socket() => (io::ErrorKind::InvalidData, "a socket"),
+        () => (io::ErrorKind::InvalidData, "a device"),
+    };
+    Err(io::Error::new(error, format!("is {what}, not a file")))
+}
 
 /// The operating system's file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,6 +63,24 @@ impl RealVfs {
         Self { positioned: true }
     }
 
+    /// Opens a regular file, and nothing else: a pipe without a writer would block for ever.
+    fn open_file(self, path: &Path, options: &mut OpenOptions) -> io::Result<Arc<dyn VfsFile>> {
+        let opened = options.custom_flags(NONBLOCK).open(path);
+        let (file, kind) = match opened {
+            Ok(file) => {
+                let kind = file.metadata()?.file_type();
+                (Ok(file), kind)
+            }
+            // Some of them cannot even be opened, each with an error of its own.
+            Err(error) => match fs::metadata(path) {
+                Ok(meta) => (Err(error), meta.file_type()),
+                Err(_) => return Err(error),
+            },
+        };
+        check_file(kind)?;
+        Ok(self.wrap(file?))
+    }
+
     fn wrap(self, file: File) -> Arc<dyn VfsFile> {
         Arc::new(RealFile {
             file,
@@ -54,11 +91,11 @@ impl RealVfs {
 
 impl Vfs for RealVfs {
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn VfsFile>> {
-        Ok(self.wrap(File::open(path)?))
+        self.open_file(path, OpenOptions::new().read(true))
     }
 
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn VfsFile>> {
-        Ok(self.wrap(OpenOptions::new().read(true).write(true).open(path)?))
+        self.open_file(path, OpenOptions::new().read(true).write(true))
     }
 
     fn create_new(&self, path: &Path) -> io::Result<Arc<dyn VfsFile>> {
@@ -92,7 +129,9 @@ impl Vfs for RealVfs {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
+        let mut options = OpenOptions::new();
+        let dir = options.read(true).custom_flags(NONBLOCK).open(path)?;
+        dir.sync_all()
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
@@ -127,6 +166,10 @@ impl Vfs for RealVfs {
         })
     }
 
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path)
+    }
+
     fn seal(&self, path: &Path) -> io::Result<()> {
         fs::set_permissions(path, Permissions::from_mode(SEALED_MODE))
     }
@@ -138,8 +181,10 @@ impl Vfs for RealVfs {
             .write(true)
             .create(true)
             .truncate(false)
+            .custom_flags(NONBLOCK)
             .mode(FILE_MODE);
         let file = options.open(path)?;
+        check_file(file.metadata()?.file_type())?;
         if !planted::is_on(Bug::LockNotTaken) {
             file.try_lock().map_err(|error| match error {
                 fs::TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),

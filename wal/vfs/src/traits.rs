@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,15 +47,16 @@ pub enum FileKind {
 /// # Errors
 /// Every call returns the operating system's error. Callers never retry a failed sync.
 pub trait Vfs: Send + Sync + fmt::Debug {
-    /// Opens an existing file for reading.
+    /// Opens an existing file for reading. Never waits: a pipe, socket or directory of that
+    /// name is an error.
     ///
     /// # Errors
-    /// `NotFound`, or the system's error.
+    /// `NotFound`; `IsADirectory`, `InvalidData` where it is no file; or the system's error.
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn VfsFile>>;
-    /// Opens an existing file for reading and writing.
+    /// Opens an existing file for reading and writing. Never waits, as [`Vfs::open_read`].
     ///
     /// # Errors
-    /// `NotFound`, or the system's error.
+    /// `NotFound`; `IsADirectory`, `InvalidData` where it is no file; or the system's error.
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn VfsFile>>;
     /// Creates a file (mode 0600) for reading and writing.
     ///
@@ -115,6 +116,13 @@ pub trait Vfs: Send + Sync + fmt::Debug {
             true => FileKind::Dir,
             false => FileKind::File,
         })
+    }
+    /// The path with every link in it followed, for what exists.
+    ///
+    /// # Errors
+    /// `NotFound`, or the system's error.
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        self.stat(path).map(|_| path.to_path_buf())
     }
     /// Makes a file read-only (mode 0400): it is sealed and never written again.
     ///

@@ -27,6 +27,31 @@ fn modes_are_the_owners_alone() {
     drop(lock);
 }
 
+/// An open that waited for a writer of the pipe would never end.
+#[test]
+fn what_is_no_file_is_not_opened() {
+    let temp = tempfile::tempdir().expect("a temporary directory");
+    let vfs = Env::real().vfs;
+    let at = |name: &str| temp.path().join(name);
+    vfs.create_dir(&at("directory")).expect("made");
+    drop(std::os::unix::net::UnixListener::bind(at("socket")).expect("bound"));
+    let made = std::process::Command::new("mkfifo")
+        .arg(at("pipe"))
+        .status();
+    assert!(made.expect("mkfifo runs").success());
+    for name in ["directory", "socket", "pipe"] {
+        for opened in [vfs.open_read(&at(name)), vfs.open_write(&at(name))] {
+            let error = opened.expect_err(name);
+            assert!(error.to_string().contains(name), "{name}: {error}");
+            assert!(chronolith_vfs::is_unreadable(&error), "{name}: {error}");
+        }
+    }
+    vfs.try_lock(&at("pipe"))
+        .expect_err("a pipe is no lock file");
+    vfs.sync_dir(&at("directory")).expect("synced");
+    vfs.open_read(&at("nothing")).expect_err("not there");
+}
+
 #[test]
 fn a_symbolic_link_and_a_socket_are_neither_file_nor_directory() {
     let temp = tempfile::tempdir().expect("a temporary directory");

@@ -3,7 +3,7 @@
 use std::mem::size_of;
 
 use super::list::{self, HEADER_WORDS, View};
-use super::sync::Ordering;
+use super::sync::{OnceLock, Ordering};
 use super::words::split;
 use super::{
     Body, COMMIT_SEQ, COMMIT_TIME, EVENT_TIME, IMPORTANCE, LENGTH, Memtable, NO_ROW, OLDER_ROW,
@@ -15,8 +15,11 @@ use crate::memtable::sync::AtomicU32;
 use crate::prepared::Prepared;
 use crate::record::SourceClass;
 
-/// What a heap allocation costs beside its bytes, roughly.
-const ALLOCATION_BYTES: usize = 16;
+/// What a heap allocation of so many bytes takes: with its header, in steps of 16, 32 at least.
+const fn allocated(bytes: usize) -> usize {
+    let taken = (bytes + 8).next_multiple_of(16);
+    if taken < 32 { 32 } else { taken }
+}
 
 impl Memtable {
     /// Appends a row and returns its number. Rows get ascending numbers; commit seqs must
@@ -192,7 +195,7 @@ impl Memtable {
                 disordered_at,
             },
         );
-        self.account(size_of::<ScopeInfo>() + key.len() + ALLOCATION_BYTES);
+        self.account(size_of::<ScopeInfo>() + allocated(key.len()));
         self.scope_table.insert(self.hash(key), ordinal + 1);
         self.scope_order
             .insert(&self.arena, ordinal, |n| &self.scope(n).key);
@@ -205,7 +208,7 @@ impl Memtable {
             let ordinal = writer.terms;
             writer.terms += 1;
             self.terms.fill(ordinal, term.into());
-            self.account(size_of::<Box<[u8]>>() + 8 + term.len() + ALLOCATION_BYTES);
+            self.account(size_of::<Box<[u8]>>() + 8 + allocated(term.len()));
             self.term_table.insert(self.hash(term), ordinal + 1);
             ordinal
         })
@@ -223,7 +226,7 @@ impl Memtable {
                     rows,
                 },
             );
-            self.account(size_of::<Tag>() + 8 + name.len() + ALLOCATION_BYTES);
+            self.account(size_of::<Tag>() + 8 + allocated(name.len()));
             self.tag_table.insert(self.hash(name), ordinal + 1);
             ordinal
         })
@@ -256,10 +259,8 @@ impl Body {
         .into_iter()
         .chain(optional.into_iter().flatten().map(|text| text.len()))
         .chain(self.vector.as_ref().map(|vector| vector.len()));
-        let boxes: usize = lengths
-            .filter(|length| *length > 0)
-            .map(|length| length + ALLOCATION_BYTES)
-            .sum();
-        boxes + size_of::<Self>() + 2 * ALLOCATION_BYTES
+        let boxes: usize = lengths.filter(|length| *length > 0).map(allocated).sum();
+        // Cells double, so up to two for each row.
+        boxes + allocated(size_of::<Self>()) + 2 * size_of::<OnceLock<Box<Self>>>()
     }
 }

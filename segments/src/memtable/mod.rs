@@ -216,22 +216,33 @@ impl Memtable {
 
     /// Memory in use by rows and their indexes, bytes; what the budget is compared with.
     pub fn bytes(&self) -> u64 {
-        let tables = [
-            &self.scope_table,
-            &self.term_table,
-            &self.pair_table,
-            &self.tag_table,
-            &self.id_table,
-        ];
+        let tables = self.tables();
         self.arena.bytes()
             + u64::from(self.rows.load(Ordering::Relaxed)) * ROW_WORDS * 4
             + self.heap_bytes.load(Ordering::Relaxed)
             + tables.iter().map(|table| table.bytes()).sum::<u64>()
     }
 
-    /// True once [`Memtable::bytes`] has reached the budget.
+    /// True once [`Memtable::bytes`] has reached the budget, or the next inserts would take it
+    /// far over: a table that grows is four times as large at once.
     pub fn is_full(&self) -> bool {
-        self.options.bytes_max > 0 && self.bytes() >= self.options.bytes_max
+        let ahead = || {
+            self.tables()
+                .iter()
+                .map(|table| table.bytes_ahead())
+                .sum::<u64>()
+        };
+        self.options.bytes_max > 0 && self.bytes() + ahead() >= self.options.bytes_max
+    }
+
+    fn tables(&self) -> [&Table; 5] {
+        [
+            &self.scope_table,
+            &self.term_table,
+            &self.pair_table,
+            &self.tag_table,
+            &self.id_table,
+        ]
     }
 
     /// Ends the inserts; from here on the memtable is immutable and may be merged.

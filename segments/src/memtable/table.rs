@@ -16,6 +16,9 @@ const BASE_BITS: usize = if cfg!(all(loom, test)) { 1 } else { 4 };
 /// Levels up to 2^32 slots.
 const LEVELS: usize = if cfg!(all(loom, test)) { 3 } else { 15 };
 
+/// Slots from which on a next level is worth a look ahead.
+const LARGE_SLOTS: usize = 1 << 12;
+
 type Slots = Box<[AtomicU64]>;
 
 /// A map from hashes to values above 0.
@@ -78,6 +81,17 @@ impl Table {
     pub(super) fn bytes(&self) -> u64 {
         let levels = self.levels.iter().map_while(OnceLock::get);
         levels.map(|slots| slots.len() as u64 * 8).sum()
+    }
+
+    /// Bytes of the next level where it is near: those of a large table outweigh all that made
+    /// it grow, so whoever has a budget must look ahead.
+    pub(super) fn bytes_ahead(&self) -> u64 {
+        let slots = self.slots().map_or(0, |slots| slots.len());
+        let is_near = self.count.load(Ordering::Relaxed) as usize * 10 >= slots * 6;
+        match slots >= LARGE_SLOTS && is_near {
+            true => slots as u64 * 4 * 8,
+            false => 0,
+        }
     }
 
     fn slots(&self) -> Option<&Slots> {

@@ -55,6 +55,9 @@ impl From<chronolith::Error> for Failure {
         {
             return Self::PipeClosed;
         }
+        if let chronolith::Error::Refused(refused) = error {
+            return refused.into();
+        }
         match error.kind() {
             ErrorKind::Damaged => Self::Damaged(error.to_string()),
             _ => Self::Failed(error.to_string()),
@@ -63,8 +66,9 @@ impl From<chronolith::Error> for Failure {
 }
 
 impl From<chronolith::Refused> for Failure {
+    /// A value of the call is out of range; what is wrong with a line of a file says so itself.
     fn from(refused: chronolith::Refused) -> Self {
-        Self::Failed(refused.to_string())
+        Self::Usage(refused.to_string())
     }
 }
 

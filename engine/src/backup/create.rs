@@ -32,6 +32,7 @@ use crate::error::Error;
 use crate::manifest;
 use crate::paths::is_inside;
 use crate::reader::gone_for_good;
+use crate::reserve::is_full;
 
 /// Times that a backup begins anew because the writer published meanwhile. Each time brings
 /// only what is new since.
@@ -102,7 +103,7 @@ pub fn backup(
     options: &BackupOptions,
     progress: &mut dyn FnMut(&BackupProgress),
 ) -> Result<BackupReport, Error> {
-    if is_inside(dest, store) {
+    if is_inside(&*env.vfs, dest, store) {
         let reason = "a backup inside its store would be lost with it";
         return Err(BackupError::bad_destination(dest, reason).into());
     }
@@ -116,7 +117,7 @@ pub fn backup(
     {
         return Err(BackupError::OtherStore { path: dest.into() }.into());
     }
-    place.prepare()?;
+    place.prepare().inspect_err(|_| place.abandon())?;
     let mut work = Work {
         env,
         store,
@@ -136,13 +137,20 @@ pub fn backup(
             return Err(error);
         }
     };
-    publish(env, dest, &index)?;
+    if let Err(error) = publish(env, dest, &index) {
+        // A full disk: nothing was renamed, and the space is wanted back. From any other error on
+        // nothing is taken back: the index may be the new one.
+        if is_full(&error) && work.place.is_as_before() {
+            work.take_back();
+        }
+        return Err(error);
+    }
     let mut report = work.report;
     report.removed = place.tidy(&index);
     Ok(report)
 }
 
-/// Step 5. From an error on nothing is taken back: the index may be the new one.
+/// Step 5.
 fn publish(env: &Env, dest: &Path, index: &Index) -> Result<(), Error> {
     let bytes = index.encode()?;
     atomic::replace(&*env.vfs, dest, INDEX, INDEX_TEMP, &bytes)
@@ -412,7 +420,7 @@ impl Work<'_> {
     /// next backup takes it.
     fn take_back(&self) {
         let vfs = &*self.env.vfs;
-        let _ = vfs.remove_dir_all(&self.place.point_dir());
+        self.place.abandon();
         let before = self.place.before.as_ref();
         for name in self.items.keys() {
             if before.is_none_or(|before| before.find(*name).is_none()) {

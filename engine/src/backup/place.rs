@@ -38,6 +38,19 @@ impl<'a> Place<'a> {
         let before = match read_index(vfs, root) {
             Ok((index, _)) => Some(index),
             Err(Error::Backup(BackupError::NotABackup { .. })) => None,
+            Err(Error::Backup(BackupError::Damaged {
+                file,
+                section,
+                offset,
+                message,
+            })) => {
+                let message = format!(
+                    "{message}; the backup in {} is of no use any more: move it away, or back up \
+                     into another directory",
+                    root.display()
+                );
+                return Err(BackupError::damaged(file, section, offset, message).into());
+            }
             Err(error) => return Err(error),
         };
         let point = before
@@ -74,6 +87,21 @@ impl<'a> Place<'a> {
             make_dir(self.vfs, &dir)?;
         }
         Ok(())
+    }
+
+    /// Takes away the point that is not finished.
+    pub(super) fn abandon(&self) {
+        let _ = self.vfs.remove_dir_all(&self.point_dir());
+        let _ = self.vfs.remove_file(&self.root.join(INDEX_TEMP));
+    }
+
+    /// True where the index in place is still the one of the backup before.
+    pub(super) fn is_as_before(&self) -> bool {
+        match (read_index(self.vfs, &self.root), &self.before) {
+            (Ok((index, _)), Some(before)) => index == *before,
+            (Err(Error::Backup(BackupError::NotABackup { .. })), None) => true,
+            _ => false,
+        }
     }
 
     /// Makes every name of the backup durable.

@@ -16,13 +16,16 @@ use super::index::{Index, Item, point_name};
 use super::place::{check_kind, make_dir, read_index, sync_dir};
 use super::transfer::{BackupProgress, BackupStage, Ticker, check_digest, check_length, copy};
 use crate::error::Error;
-use crate::manifest::names::{CURRENT, LOCK, MANIFEST_DIR, SEGMENTS_DIR, WAL_DIR};
+use crate::manifest::names::{LOCK, MANIFEST_DIR, SEGMENTS_DIR, WAL_DIR};
 use crate::options::Options;
 use crate::paths::{is_inside, parent_of};
 use crate::verify::verify;
 
 /// Ends the name of the directory in which a store is restored.
 const ASIDE_SUFFIX: &str = ".restoring";
+/// The store inside it: so nothing that has the name of the directory, and is a store, is taken
+/// for a leftover.
+const STORE: &str = "store";
 
 /// What a restore came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,7 +61,7 @@ pub fn restore(
 ) -> Result<RestoreReport, Error> {
     let vfs = &*env.vfs;
     let (index, index_bytes) = read_index(vfs, backup)?;
-    if is_inside(dest, backup) {
+    if is_inside(vfs, dest, backup) {
         let reason = "a store inside a backup would be lost with it";
         return Err(BackupError::bad_destination(dest, reason).into());
     }
@@ -68,7 +71,7 @@ pub fn restore(
     let generation = match restored {
         Ok(generation) => generation,
         Err(error) => {
-            let _ = vfs.remove_dir_all(&aside.dir);
+            let _ = vfs.remove_dir_all(&aside.yard);
             return Err(blame(vfs, backup, &index_bytes, error));
         }
     };
@@ -115,8 +118,11 @@ fn check_vacant(vfs: &dyn Vfs, dest: &Path) -> Result<(), Error> {
 /// The directory in which the store is put together.
 struct Aside<'a> {
     vfs: &'a dyn Vfs,
+    /// Holds the lock and the store, and is ours while the lock is held.
+    yard: PathBuf,
+    /// The store.
     dir: PathBuf,
-    /// The future store's own lock: another restore stays away.
+    /// Another restore stays away.
     lock: Box<dyn VfsLock>,
 }
 
@@ -126,36 +132,47 @@ impl<'a> Aside<'a> {
         let no_name = || BackupError::bad_destination(dest, "its path has no last name");
         let mut name = dest.file_name().ok_or_else(no_name)?.to_os_string();
         name.push(ASIDE_SUFFIX);
-        let dir = parent_of(dest).join(name);
-        match vfs.kind(&dir) {
+        let yard = parent_of(dest).join(name);
+        match vfs.kind(&yard) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io("stat", dir, error)),
+            Err(error) => return Err(Error::io("stat", yard, error)),
             Ok(kind) => {
-                check_leftover(vfs, &dir, kind)?;
-                let _lock = take_lock(vfs, &dir)?;
-                vfs.remove_dir_all(&dir)
-                    .map_err(|error| Error::io("remove", &dir, error))?;
+                check_leftover(vfs, &yard, kind)?;
+                let _lock = take_lock(vfs, &yard)?;
+                vfs.remove_dir_all(&yard)
+                    .map_err(|error| Error::io("remove", &yard, error))?;
             }
         }
         // Not one that is there already: another restore may have come first.
-        vfs.create_dir(&dir)
-            .map_err(|error| Error::io("create", &dir, error))?;
-        let lock = take_lock(vfs, &dir)?;
+        vfs.create_dir(&yard)
+            .map_err(|error| Error::io("create", &yard, error))?;
+        let lock = take_lock(vfs, &yard)?;
+        let dir = yard.join(STORE);
+        make_dir(vfs, &dir)?;
         for name in [MANIFEST_DIR, SEGMENTS_DIR, WAL_DIR] {
             make_dir(vfs, &dir.join(name))?;
         }
-        Ok(Self { vfs, dir, lock })
+        Ok(Self {
+            vfs,
+            yard,
+            dir,
+            lock,
+        })
     }
 
     /// Gives the store its name. Its lock is held until then.
     fn rename(self, dest: &Path) -> Result<(), Error> {
         if !self.lock.is_valid() {
-            return Err(BackupError::InUse { path: self.dir }.into());
+            return Err(BackupError::InUse { path: self.yard }.into());
         }
         self.vfs
             .rename(&self.dir, dest)
             .map_err(|error| Error::io("rename", dest, error))?;
-        sync_dir(self.vfs, parent_of(dest))
+        sync_dir(self.vfs, parent_of(dest))?;
+        sync_dir(self.vfs, &self.yard)?;
+        // The store is there: what is left beside it is no reason to fail.
+        let _ = self.vfs.remove_dir_all(&self.yard);
+        Ok(())
     }
 
     /// Copies and verifies everything; what is there then is a whole and durable store but for
@@ -231,7 +248,7 @@ fn take_lock(vfs: &dyn Vfs, dir: &Path) -> Result<Box<dyn VfsLock>, Error> {
 
 /// Only what a restore makes is removed for it.
 fn check_leftover(vfs: &dyn Vfs, dir: &Path, kind: FileKind) -> Result<(), Error> {
-    let own = [LOCK, CURRENT, MANIFEST_DIR, SEGMENTS_DIR, WAL_DIR];
+    let own = [LOCK, STORE];
     let is_own = kind == FileKind::Dir
         && vfs
             .list(dir)

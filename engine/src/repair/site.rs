@@ -65,7 +65,7 @@ impl Site {
         options: &RepairOptions,
     ) -> Result<Self, Error> {
         let vfs = &*options.env.vfs;
-        if is_inside(dest, source) || is_inside(source, dest) {
+        if is_inside(vfs, dest, source) || is_inside(vfs, source, dest) {
             let path = dest.to_path_buf();
             return Err(RepairError::DestinationInside { path }.into());
         }

@@ -220,6 +220,12 @@ fn a_restore_takes_no_place_that_is_somebodys() {
         sim.files()
             .contains(&PathBuf::from("/new.restoring/letter"))
     );
+    // A store that somebody closed and calls so is no leftover.
+    let other = open(&env, "/mine.restoring");
+    other.close().expect("closes");
+    let before = sim.files();
+    refused("/mine");
+    assert_eq!(sim.files(), before);
     sim.create_dir(Path::new("/other.restoring")).expect("made");
     let lock = sim
         .try_lock(Path::new("/other.restoring/LOCK"))
@@ -238,6 +244,22 @@ fn a_restore_takes_no_place_that_is_somebodys() {
     assert!(
         matches!(nothing, Error::Backup(BackupError::NotABackup { .. })),
         "{nothing}"
+    );
+}
+
+#[test]
+fn a_damaged_index_says_what_to_do() {
+    let (env, sim, _clock) = Env::sim(8);
+    let _store = support::store(&env);
+    back_up(&env, false).expect("backs up");
+    sim.damage(Path::new("/backup/BACKUP"), |bytes| bytes[70] ^= 1)
+        .expect("damaged");
+    let error = back_up(&env, false)
+        .expect_err("its index is damaged")
+        .to_string();
+    assert!(
+        error.contains("/backup") && error.contains("another directory"),
+        "{error}"
     );
 }
 

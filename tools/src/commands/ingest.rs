@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
 use chronolith::manifest::Settings;
+use chronolith::manifest::names::CATALOG_DIR;
 use chronolith::{Batch, Durability, Error, Options, Record, Scope, Store};
 use serde_json::json;
 
@@ -345,7 +346,9 @@ fn weight(record: &Record) -> usize {
 fn report(args: &Ingest, outcome: &Outcome, seconds: f64) -> Result<(), Failure> {
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     let records_per_s = outcome.stored as f64 / seconds.max(1e-9);
-    let bytes_on_disk = files::bytes_below(&args.store);
+    // The catalog keeps zeros ahead, and can be thrown away: it says nothing of the records.
+    let catalog_bytes = files::bytes_below(&args.store.join(CATALOG_DIR));
+    let bytes_on_disk = files::bytes_below(&args.store).saturating_sub(catalog_bytes);
     if args.json {
         return output::print_json(&json!({
             "stored": outcome.stored,

@@ -20,7 +20,7 @@ use chronolith_segments::analyze::{Analyzed, Analyzer, AnalyzerKind, AnalyzerOpt
 use chronolith_segments::{
     Bucket, Memtable, MemtableOptions, MergeInput, Partition, ReadMode, Record, Run, Scope,
     ScopeRanges, ScopeSelector, Segment, SegmentRef, SegmentSpec, SourceClass, TermEntry,
-    TimeOrder, TokenCounter, prepare, write_segment,
+    TermVisit, TimeOrder, TokenCounter, prepare, write_segment,
 };
 use chronolith_vfs::RealVfs;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -157,9 +157,9 @@ fn record(row: u64, scope: &str, state: &mut u64) -> Record {
     record
 }
 
-fn one_scope() -> Bed {
+fn one_scope(rows: u32) -> Bed {
     let mut state = 7;
-    Bed::new((0..u64::from(ROWS)).map(move |row| record(row, "agent", &mut state)))
+    Bed::new((0..u64::from(rows)).map(move |row| record(row, "agent", &mut state)))
 }
 
 /// Plain rows in `scopes` scopes below `a` and `b`, by turns.
@@ -216,13 +216,15 @@ fn sizes(segment: &Segment, terms: usize) {
     }
 }
 
-fn lookups(c: &mut Criterion, segment: &Segment, terms: &[Vec<u8>]) {
-    let mut group = c.benchmark_group("look-up");
+/// Look-ups of so many different terms by turns: few stay in the caches, many do not.
+fn lookups(c: &mut Criterion, segment: &Segment, terms: &[Vec<u8>], different: usize) {
+    let name = format!("look-up, {different} of {} terms", terms.len());
+    let mut group = c.benchmark_group(name);
     group.throughput(Throughput::Elements(ROUND));
     let mut state = 3;
     let mut present: Vec<_> = terms.to_vec();
     shuffle(&mut present, &mut state);
-    present.truncate(usize::try_from(ROUND).expect("small") * 16);
+    present.truncate(different);
     let mut absent = present.clone();
     absent.iter_mut().for_each(|term| term.push(b'q'));
     for (name, terms) in [("present", &present), ("absent", &absent)] {
@@ -389,12 +391,36 @@ fn fields(c: &mut Criterion, segment: &Segment) {
     group.finish();
 }
 
+fn small_dictionary(c: &mut Criterion) {
+    let bed = one_scope(14_000);
+    let segment = bed.open();
+    let terms = all_terms(&segment);
+    lookups(c, &segment, &terms, 500);
+    lookups(c, &segment, &terms, 16_000);
+    let mut group = c.benchmark_group("prefix");
+    group.bench_function("of 10 to 20 terms", |b| {
+        b.iter(|| {
+            let mut found = 0;
+            let walked = segment.terms_from(b"record1234", &mut |term, _| {
+                found += 1;
+                match term.starts_with(b"record1234") {
+                    true => TermVisit::Continue,
+                    false => TermVisit::Stop,
+                }
+            });
+            walked.expect("sound");
+            found
+        });
+    });
+    group.finish();
+}
+
 fn terms(c: &mut Criterion) {
-    let bed = one_scope();
+    let bed = one_scope(ROWS);
     let segment = bed.open();
     let terms = all_terms(&segment);
     sizes(&segment, terms.len());
-    lookups(c, &segment, &terms);
+    lookups(c, &segment, &terms, 16_000);
     cursors(c, &segment, &terms);
     reads(c, &segment);
     fields(c, &segment);
@@ -491,5 +517,5 @@ fn timeline(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, terms, scopes, timeline);
+criterion_group!(benches, small_dictionary, terms, scopes, timeline);
 criterion_main!(benches);

@@ -73,6 +73,11 @@ pub(crate) struct ScopeDir {
     keys: Vec<u8>,
     /// Where each key ends.
     key_ends: Vec<usize>,
+    /// Bytes that all keys start with.
+    prefix: usize,
+    /// The eight bytes of each key after those, as [`head`] reads them: they order most keys
+    /// without a look at one.
+    heads: Vec<u64>,
     /// First row of each scope, then the count of rows.
     first_rows: Vec<u32>,
     /// Lengths before each scope, then of all.
@@ -103,6 +108,8 @@ impl ScopeDir {
         let mut dir = Self {
             keys: Vec::new(),
             key_ends: Vec::with_capacity(index(count)),
+            prefix: 0,
+            heads: Vec::new(),
             first_rows: vec![0],
             length_before: vec![0],
             event_time_us: Vec::with_capacity(index(count)),
@@ -121,7 +128,18 @@ impl ScopeDir {
                 zone.rows
             )));
         }
+        dir.prepare_search();
         Ok(dir)
+    }
+
+    fn prepare_search(&mut self) {
+        let Some(last) = self.len().checked_sub(1) else {
+            return;
+        };
+        // Keys ascend: what the first and the last share, all do.
+        self.prefix = shared_prefix(self.key(0), self.key(last));
+        let heads = (0..self.len()).map(|scope| head(&self.key(scope)[self.prefix..]));
+        self.heads = heads.collect();
     }
 
     fn take_scope(&mut self, take: &mut Take<'_>, key: &mut Vec<u8>, zone: &Zone) -> Result<()> {
@@ -230,11 +248,21 @@ impl ScopeDir {
     /// Rows of all scopes in a range of keys.
     pub(crate) fn rows_in(&self, range: &KeyRange) -> Range<u32> {
         let start = self.lower_bound(&range.from);
-        let end = range
-            .to
-            .as_ref()
-            .map_or(self.len(), |to| self.lower_bound(to));
-        self.first_rows[start]..self.first_rows[end.max(start)]
+        let end = match &range.to {
+            None => self.len(),
+            Some(to) => self.end_from(start, to),
+        };
+        self.first_rows[start]..self.first_rows[end]
+    }
+
+    /// First scope from `start` on that is not below `key`. Most ranges are short.
+    fn end_from(&self, start: usize, key: &[u8]) -> usize {
+        let (mut low, mut step) = (start, 1);
+        while low + step <= self.len() && *self.key(low + step - 1) < *key {
+            low += step;
+            step *= 2;
+        }
+        self.search(low..self.len().min(low + step), key)
     }
 
     /// Rows and lengths of some scopes.
@@ -256,16 +284,159 @@ impl ScopeDir {
         }
     }
 
+    /// First scope whose key is not below `key`.
     fn lower_bound(&self, key: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.len());
+        let prefix = &self.keys[..self.prefix];
+        let Some(rest) = key.strip_prefix(prefix) else {
+            // All keys are on one side of it.
+            return if *key < *prefix { 0 } else { self.len() };
+        };
+        let wanted = head(rest);
+        let low = self.heads.partition_point(|head| *head < wanted);
+        let equal = self.heads[low..].iter().take_while(|head| **head == wanted);
+        match equal.take(EQUAL_MAX).count() {
+            0 => low,
+            count if count < EQUAL_MAX => self.search(low..low + count, key),
+            _ => {
+                let high = self.heads[low..].partition_point(|head| *head == wanted);
+                self.search(low..low + high, key)
+            }
+        }
+    }
+
+    /// First scope of `among` whose key is not below `key`, or the end.
+    fn search(&self, among: Range<usize>, key: &[u8]) -> usize {
+        let (mut low, mut high) = (among.start, among.end);
         while low < high {
-            let middle = low + (high - low) / 2;
-            if self.key(middle) < key {
+            let middle = low.midpoint(high);
+            if *self.key(middle) < *key {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
         low
+    }
+}
+
+/// Equal heads that are counted one by one.
+const EQUAL_MAX: usize = 4;
+
+/// The first eight bytes, zeros where there are fewer, as a number that orders as they do.
+fn head(key: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let len = key.len().min(bytes.len());
+    bytes[..len].copy_from_slice(&key[..len]);
+    u64::from_be_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::scope::ScopeSelector;
+
+    fn zone(rows: u32, scopes: u32) -> Zone {
+        Zone {
+            rows,
+            vectors: 0,
+            scopes,
+            event_time_us: (0, 0),
+            commit_seq: (0, 0),
+            source_class_max: 0,
+        }
+    }
+
+    /// A directory of these scopes with one to three rows each.
+    fn directory(paths: &[String]) -> (ScopeDir, Vec<(Scope, Range<u32>)>) {
+        let mut scopes: Vec<Scope> = paths
+            .iter()
+            .filter_map(|path| Scope::parse(path).ok())
+            .collect();
+        scopes.sort_by(|a, b| a.key().cmp(b.key()));
+        scopes.dedup();
+        let (mut facts, mut row) = (Vec::new(), 0);
+        for (at, scope) in (0..).zip(&scopes) {
+            let rows = row..row + 1 + at % 3;
+            row = rows.end;
+            facts.push(ScopeFacts {
+                key: scope.key().into(),
+                rows,
+                length_sum: 0,
+                event_time_us: (0, 0),
+                own_timeline: false,
+            });
+        }
+        let zone = zone(row, u32::try_from(facts.len()).expect("few"));
+        let section = Section::in_memory("scopes", encode_scopes(&facts, &zone));
+        let rows = scopes
+            .into_iter()
+            .zip(facts.into_iter().map(|facts| facts.rows));
+        (
+            ScopeDir::open(&section, &zone).expect("sound"),
+            rows.collect(),
+        )
+    }
+
+    fn check(dir: &ScopeDir, scopes: &[(Scope, Range<u32>)], asked: &Scope) {
+        let found = dir.find(asked.key());
+        let expected = scopes.iter().position(|(scope, _)| scope == asked);
+        assert_eq!(found, expected, "{}", asked.path());
+        let selectors = [KeyRange::exact(asked), KeyRange::subtree(asked)];
+        let all = KeyRange {
+            from: Vec::new(),
+            to: None,
+        };
+        for range in selectors.into_iter().chain([all]) {
+            let inside = scopes
+                .iter()
+                .filter(|(scope, _)| range.contains(scope.key()));
+            let rows: Vec<u32> = inside.flat_map(|(_, rows)| rows.clone()).collect();
+            let found: Vec<u32> = dir.rows_in(&range).collect();
+            assert_eq!(found, rows, "{range:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn scopes_are_found_as_by_looking_at_all(
+            paths in prop::collection::vec(
+                prop_oneof!["[a-c]{1,3}(/[a-c]{1,2}){0,3}", "tenant-0001/[a-c]{9}[0-9]{1,3}", "same/same/[ab]{0,14}"],
+                1..40,
+            ),
+            common in any::<bool>(),
+            asked in prop::collection::vec("([a-d]{1,3}|tenant-0001|same|same/same)(/[a-c]{1,12}){0,2}", 0..20),
+        ) {
+            let below = |path: &String| if common { format!("all/of/them/{path}") } else { path.clone() };
+            let paths: Vec<String> = paths.iter().map(below).collect();
+            let (dir, scopes) = directory(&paths);
+            prop_assume!(!scopes.is_empty());
+            let more = asked.iter().map(below).chain(asked.iter().cloned());
+            let asked = more.chain(paths.clone()).filter_map(|path| Scope::parse(&path).ok());
+            for scope in asked {
+                check(&dir, &scopes, &scope);
+                for parent in std::iter::successors(scope.parent(), Scope::parent) {
+                    check(&dir, &scopes, &parent);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_with_equal_heads_are_told_apart() {
+        let paths: Vec<String> = (0..200)
+            .map(|i| format!("a/user-000000{i:04}"))
+            .chain(["b".into()])
+            .collect();
+        let (dir, scopes) = directory(&paths);
+        for path in &paths {
+            check(&dir, &scopes, &Scope::parse(path).expect("a scope"));
+        }
+        let other = ScopeSelector::parse("a/user-0000000050x").expect("a selector");
+        let ScopeSelector::Subtree(other) = other else {
+            panic!("a subtree");
+        };
+        check(&dir, &scopes, &other);
     }
 }

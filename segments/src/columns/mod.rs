@@ -14,10 +14,10 @@
 
 mod packed;
 
-pub(crate) use packed::{Packed, partition_point, write_packed};
+pub(crate) use packed::{Packed, gallop_point, partition_point, write_packed};
 
 use crate::error::SegmentError;
-use crate::format::bytes::{Put, Take};
+use crate::format::bytes::{Put, Take, index};
 use crate::format::{Section, SectionSink};
 use crate::read::{LENGTH_LONG, Zone};
 use crate::record::RowFields;
@@ -175,6 +175,11 @@ impl Columns {
         &self.columns[kind as usize - 1]
     }
 
+    /// Smallest and largest event time, µs.
+    pub(crate) fn event_times_us(&self) -> (i64, i64) {
+        self.zone.event_time_us
+    }
+
     /// Event time, µs.
     pub(crate) fn event_time_us(&self, row: u32) -> Result<i64> {
         let (first, last) = self.zone.event_time_us;
@@ -203,11 +208,15 @@ impl Columns {
     /// Every row's length as one byte; see [`crate::Partition::short_lengths`].
     pub(crate) fn short_lengths(&self) -> Result<Box<[u8]>> {
         let column = self.column(Kind::Length);
-        let short = |row| {
-            let length = column.get_u32(row)?;
-            Ok(u8::try_from(length).unwrap_or(LENGTH_LONG))
-        };
-        (0..column.count()).map(short).collect()
+        let (mut bytes, mut longest) = (Vec::with_capacity(index(column.count())), 0);
+        column.for_each(0..column.count(), |length| {
+            longest = longest.max(length);
+            bytes.push(u8::try_from(length).unwrap_or(LENGTH_LONG));
+        })?;
+        match u32::try_from(longest) {
+            Ok(_) => Ok(bytes.into()),
+            Err(_) => Err(column.corrupt(format!("a length of {longest}, more than 32 bits"))),
+        }
     }
 
     /// Source class column value.

@@ -151,7 +151,17 @@ impl<'a> Take<'a> {
     }
 
     /// A varint; longer than needed or than 64 bits is damage.
+    #[inline]
     pub(crate) fn varint(&mut self) -> Result<u64> {
+        // Most are small.
+        if let Some(byte) = self.bytes.get(self.at).filter(|byte| **byte < 0x80) {
+            self.at += 1;
+            return Ok(u64::from(*byte));
+        }
+        self.long_varint()
+    }
+
+    fn long_varint(&mut self) -> Result<u64> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;

@@ -21,6 +21,7 @@ type Result<T> = std::result::Result<T, SegmentError>;
 const GROUP_LEN: u32 = 16;
 const TRAILER_BYTES: u64 = 16;
 const UUID_BYTES: usize = 36;
+const UUID_PACKED_BYTES: usize = 16;
 /// Least bytes of a name: what it shares, and how much follows.
 const NAME_BYTES_MIN: u64 = 2;
 /// Where a UUID has its hyphens.
@@ -135,26 +136,63 @@ impl Names {
         };
         let bytes = self.section.get(start, len)?;
         let mut take = Take::new(&self.section, start, &bytes);
-        let mut name = Vec::with_capacity(64);
+        let mut name = Group::default();
         for _ in 0..=at % GROUP_LEN {
             self.take_name(&mut take, &mut name)?;
         }
-        String::from_utf8(name).map_err(|_| take.corrupt("a name is not UTF-8"))
+        String::from_utf8(name.into_text()).map_err(|_| take.corrupt("a name is not UTF-8"))
     }
 
-    fn take_name(&self, take: &mut Take<'_>, name: &mut Vec<u8>) -> Result<()> {
+    fn take_name<'a>(&self, take: &mut Take<'a>, name: &mut Group<'a>) -> Result<()> {
         let head = take.varint()?;
         if head == 1 {
-            *name = unpack_uuid(take.array()?);
+            name.uuid = Some(take.bytes(UUID_PACKED_BYTES)?);
             return Ok(());
         }
         let shared = usize::try_from(head / 2).unwrap_or(usize::MAX);
         if head % 2 != 0 || shared > name.len() {
             return Err(take.corrupt(format!("a name starts with {head}")));
         }
-        name.truncate(shared);
-        name.extend_from_slice(take.prefixed("rest of a name", self.bytes_max - shared)?);
+        let rest = take.prefixed("rest of a name", self.bytes_max - shared)?;
+        name.replace(shared, rest);
         Ok(())
+    }
+}
+
+/// The name that was read last. A UUID becomes text only where that is asked for.
+#[derive(Default)]
+struct Group<'a> {
+    text: Vec<u8>,
+    /// In place of the text.
+    uuid: Option<&'a [u8]>,
+}
+
+impl Group<'_> {
+    fn len(&self) -> usize {
+        match self.uuid {
+            Some(_) => UUID_BYTES,
+            None => self.text.len(),
+        }
+    }
+
+    /// The next name, which shares `shared` bytes, at most all, with this one.
+    fn replace(&mut self, shared: usize, rest: &[u8]) {
+        if let Some(uuid) = self.uuid.take() {
+            self.text.clear();
+            if shared > 0 {
+                unpack_uuid(uuid, &mut self.text);
+            }
+        }
+        self.text.truncate(shared);
+        self.text.extend_from_slice(rest);
+    }
+
+    fn into_text(mut self) -> Vec<u8> {
+        if let Some(uuid) = self.uuid {
+            self.text.clear();
+            unpack_uuid(uuid, &mut self.text);
+        }
+        self.text
     }
 }
 
@@ -184,17 +222,16 @@ fn digit(byte: u8) -> Option<u8> {
     }
 }
 
-fn unpack_uuid(packed: [u8; 16]) -> Vec<u8> {
-    let mut text = Vec::with_capacity(UUID_BYTES);
-    for byte in packed {
-        if HYPHENS.contains(&text.len()) {
-            text.push(b'-');
-        }
-        for digit in [byte >> 4, byte & 15] {
-            text.push(b"0123456789abcdef"[usize::from(digit)]);
-        }
+/// Appends the text of a packed UUID.
+fn unpack_uuid(packed: &[u8], text: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut out = [b'-'; UUID_BYTES];
+    let places = (0..UUID_BYTES).filter(|at| !HYPHENS.contains(at));
+    let digits = packed.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    for (place, digit) in places.zip(digits) {
+        out[place] = DIGITS[usize::from(digit)];
     }
-    text
+    text.extend_from_slice(&out);
 }
 
 #[cfg(test)]
@@ -213,10 +250,9 @@ mod tests {
     #[test]
     fn a_uuid_takes_seventeen_bytes_and_any_other_form_stays_text() {
         let uuid = "0190163d-8694-739b-aea5-966c26f8ad91";
-        assert_eq!(
-            unpack_uuid(pack_uuid(uuid).expect("a UUID")),
-            uuid.as_bytes()
-        );
+        let mut text = Vec::new();
+        unpack_uuid(&pack_uuid(uuid).expect("a UUID"), &mut text);
+        assert_eq!(text, uuid.as_bytes());
         for other in [
             uuid.to_uppercase(),
             uuid.replace('-', "_"),

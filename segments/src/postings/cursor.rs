@@ -14,6 +14,9 @@ type Result<T> = std::result::Result<T, SegmentError>;
 /// Blocks whose bounds are looked at one by one; for more of them those of the list do.
 const BOUNDS_BLOCKS_MAX: u32 = 64;
 
+/// Rows that are all compared before the others are searched.
+const NEAR_ROWS: usize = 8;
+
 /// One term's postings inside a row range; see [`Postings`].
 #[derive(Debug)]
 pub(crate) enum PostingsCursor<'a> {
@@ -303,6 +306,8 @@ pub(crate) struct LongCursor<'a> {
     /// Its postings.
     len: usize,
     is_freqs_read: bool,
+    /// True once one of its frequencies was read alone: the next one reads them all.
+    is_freq_asked: bool,
     /// Room for a block's rows and its frequencies, made when it is first needed: a list that
     /// is read whole or only counted needs none.
     rows: Option<Box<[u32; BLOCK_LEN]>>,
@@ -325,6 +330,7 @@ impl<'a> LongCursor<'a> {
             index: u32::MAX,
             len: 0,
             is_freqs_read: false,
+            is_freq_asked: false,
             rows: None,
             freqs: None,
         };
@@ -358,6 +364,13 @@ impl<'a> LongCursor<'a> {
             .map_or(0, |rows| position(&rows[from..self.len], row))
     }
 
+    /// Last row of a block, if that is the one that was decoded last.
+    #[inline]
+    fn last_of(&self, index: u32) -> Option<u32> {
+        let rows = self.rows.as_ref().filter(|_| index == self.index)?;
+        rows[..self.len].last().copied()
+    }
+
     /// Decodes the rows of a block, the tail included, unless that was done last.
     fn load(&mut self, index: u32) -> Result<()> {
         if self.index == index {
@@ -368,6 +381,7 @@ impl<'a> LongCursor<'a> {
         self.len = self.list.block_len(index);
         let rows = self.rows.get_or_insert_with(room);
         self.is_freqs_read = index == self.list.blocks;
+        self.is_freq_asked = false;
         if index < self.list.blocks {
             self.list.block_rows(index, rows)?;
         } else if self.len > 0 {
@@ -384,15 +398,21 @@ impl<'a> LongCursor<'a> {
         rows: &mut Vec<u32>,
         freqs: &mut Vec<u32>,
     ) -> Result<()> {
-        let freqs_of = self.freqs.get_or_insert_with(room);
+        let freqs_of = self.block_freqs()?;
+        freqs.extend_from_slice(&freqs_of[places.clone()]);
+        let rows_of = self.rows.get_or_insert_with(room);
+        rows.extend_from_slice(&rows_of[places]);
+        Ok(())
+    }
+
+    /// Frequencies of the block that was decoded last.
+    fn block_freqs(&mut self) -> Result<&[u32; BLOCK_LEN]> {
+        let freqs = self.freqs.get_or_insert_with(room);
         if !self.is_freqs_read {
-            self.list.block_freqs(self.index, freqs_of)?;
+            self.list.block_freqs(self.index, freqs)?;
             self.is_freqs_read = true;
         }
-        let rows_of = self.rows.get_or_insert_with(room);
-        rows.extend_from_slice(&rows_of[places.clone()]);
-        freqs.extend_from_slice(&freqs_of[places]);
-        Ok(())
+        Ok(freqs)
     }
 
     /// Skips to the first posting at or after `row` and decodes its block; gives the place
@@ -402,7 +422,10 @@ impl<'a> LongCursor<'a> {
             return Ok(None);
         }
         let current = self.next / BLOCK_RANKS;
-        let index = self.list.seek(current, row);
+        let index = match self.last_of(current) {
+            Some(last) if row <= last => current,
+            _ => self.list.seek(current, row),
+        };
         if index * BLOCK_RANKS >= self.end {
             self.next = self.end;
             return Ok(None);
@@ -477,10 +500,11 @@ impl Postings for LongCursor<'_> {
         if found != Some(row) {
             return Ok(0);
         }
-        match &self.freqs {
-            Some(freqs) if self.is_freqs_read => Ok(freqs[place]),
-            _ => self.list.block_freq(self.index, place),
+        if self.is_freqs_read || self.is_freq_asked {
+            return Ok(self.block_freqs()?[place]);
         }
+        self.is_freq_asked = true;
+        self.list.block_freq(self.index, place)
     }
 }
 
@@ -488,7 +512,13 @@ impl Postings for LongCursor<'_> {
 #[inline]
 fn position(rows: &[u32], row: u32) -> u32 {
     debug_assert!(rows.len() <= BLOCK_LEN);
-    rank_of(rows.partition_point(|one| *one < row))
+    // Most are near: a look at eight costs less than a search.
+    let (near, far) = rows.split_at(rows.len().min(NEAR_ROWS));
+    let before = near.iter().filter(|one| **one < row).count();
+    if before < NEAR_ROWS {
+        return rank_of(before);
+    }
+    rank_of(NEAR_ROWS + far.partition_point(|one| *one < row))
 }
 
 #[inline]

@@ -90,7 +90,7 @@ pub(crate) enum ListPlace {
 pub(crate) struct TermInfo {
     /// Rows of the segment that hold the term.
     pub(crate) df: u32,
-    /// What bounds its postings. Nothing is known of the length of a term's only row.
+    /// What bounds its postings. The length of a term's only row is exact from 1 to 254.
     pub(crate) bounds: TermBounds,
     /// Where its postings are.
     pub(crate) place: ListPlace,

@@ -75,9 +75,9 @@ fn bytes_of(pairs: &[(u32, u32)]) -> (Vec<u8>, Vec<u8>, TermInfo) {
     let offset = writer.flush_short(&mut sink).expect("in memory");
     let skip = writer.finish();
     let info = match added.expect("in memory") {
-        Added::One { row, freq } => TermInfo {
+        Added::One { row, freq, length } => TermInfo {
             df: 1,
-            bounds: TermBounds::one(freq, length_of(row)),
+            bounds: TermBounds::one(freq, length),
             place: ListPlace::One { row, freq },
         },
         Added::Short { df, bytes, bounds } => {

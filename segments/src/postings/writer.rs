@@ -28,6 +28,8 @@ pub(crate) enum Added {
         row: u32,
         /// Its frequency, at most [`ONE_FREQ_MAX`].
         freq: u32,
+        /// The row's length.
+        length: u32,
     },
     /// Less than 128 postings, behind the short lists that wait for
     /// [`PostingsWriter::flush_short`].
@@ -63,12 +65,13 @@ impl PostingsWriter {
         );
         assert!(freqs.iter().all(|freq| *freq > 0), "a posting occurs");
         debug_assert!(rows.is_sorted_by(|a, b| a < b), "rows ascend");
-        if let ([row], [freq]) = (rows, freqs)
+        if let ([row], [freq], [length]) = (rows, freqs, lengths)
             && *freq <= ONE_FREQ_MAX
         {
             return Ok(Added::One {
                 row: *row,
                 freq: *freq,
+                length: *length,
             });
         }
         if rows.len() < BLOCK_LEN {

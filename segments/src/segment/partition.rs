@@ -20,7 +20,7 @@ use crate::timeline::TimeWalk;
 impl Segment {
     /// Cuts a row range into the stretches with a commit seq of at most `at_seq`. Only a
     /// snapshot older than the segment pays for the look at each row.
-    fn visible(&self, rows: Range<u32>, at_seq: u64, out: &mut Vec<Range<u32>>) -> Result<()> {
+    fn visible(&self, rows: Range<u32>, at_seq: u64, out: &mut Vec<Run>) -> Result<()> {
         if self.loaded.footer.zone.commit_seq.1 <= at_seq {
             push_joined(out, rows);
             return Ok(());
@@ -49,9 +49,12 @@ impl Segment {
 
     /// What the dictionary says of a term, with the length of its only row.
     pub(super) fn entry_of(&self, info: &TermInfo) -> Result<TermEntry> {
-        let bounds = match info.place {
-            ListPlace::One { row, freq } => TermBounds::one(freq, self.columns.length(row)?),
-            ListPlace::Short { .. } | ListPlace::Long { .. } => info.bounds,
+        let bounds = match (info.place, info.bounds.pairs()) {
+            // Cut, or not there: see [`TermInfo`].
+            (ListPlace::One { row, freq }, [(_, 0 | 255..)]) => {
+                TermBounds::one(freq, self.columns.length(row)?)
+            }
+            _ => info.bounds,
         };
         Ok(TermEntry {
             rows: info.df,
@@ -74,11 +77,11 @@ impl Segment {
     }
 }
 
-fn push_joined(out: &mut Vec<Range<u32>>, rows: Range<u32>) {
+fn push_joined(out: &mut Vec<Run>, rows: Range<u32>) {
     match out.last_mut() {
         _ if rows.is_empty() => {}
-        Some(last) if last.end == rows.start => last.end = rows.end,
-        _ => out.push(rows),
+        Some(last) if last.rows.end == rows.start => last.rows.end = rows.end,
+        _ => out.push(Run { key: 0, rows }),
     }
 }
 
@@ -94,7 +97,7 @@ impl Partition for Segment {
                 self.visible(self.scopes.rows_in(range), at_seq, &mut found)?;
             }
         }
-        Ok(found.into_iter().map(|rows| Run { key: 0, rows }).collect())
+        Ok(found)
     }
 
     fn population(&self, run: &Run) -> Result<Population> {

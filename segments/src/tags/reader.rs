@@ -1,11 +1,14 @@
 //! How are the tags of a segment read?
 
+use std::sync::OnceLock;
+
 use roaring::RoaringBitmap;
 
 use super::format::{END_BYTES, TRAILER_BYTES, trailer};
 use super::row_tags::RowTags;
 use crate::error::SegmentError;
 use crate::format::Section;
+use crate::format::bytes::index;
 use crate::postings::u32_at;
 use crate::terms::{FstDictionary, Keys};
 
@@ -21,6 +24,9 @@ const NO_RUNS_COOKIE: u32 = 12346;
 /// Names that are taken from the dictionary at a time.
 const BATCH_NAMES: usize = 512;
 
+/// Most tags of a segment whose names are remembered.
+const KNOWN_MAX: u32 = 1 << 15;
+
 /// The tags of one segment.
 #[derive(Debug)]
 pub(crate) struct Tags {
@@ -32,6 +38,9 @@ pub(crate) struct Tags {
     ends: u64,
     rows: u32,
     row_tags: RowTags,
+    /// Names that rows were asked for, by ordinal: a transducer takes half a microsecond to
+    /// tell one. Empty where there are more than [`KNOWN_MAX`] tags.
+    known: Box<[OnceLock<Box<str>>]>,
 }
 
 impl Tags {
@@ -62,6 +71,7 @@ impl Tags {
             ends,
             rows,
             row_tags,
+            known: room(tags),
         })
     }
 
@@ -78,6 +88,7 @@ impl Tags {
             ends: 0,
             rows,
             row_tags: RowTags::open(row_tags, rows, tags)?,
+            known: room(tags),
         })
     }
 
@@ -105,13 +116,22 @@ impl Tags {
     /// # Errors
     /// Damage, or a row outside the segment.
     pub(crate) fn of_row(&self, row: u32) -> Result<Vec<String>> {
-        let mut name = Vec::new();
-        let mut names = Vec::new();
-        for ordinal in self.row_tags.ordinals(row)? {
-            self.dictionary.key(ordinal, &mut name)?;
-            names.push(self.text(&name)?);
+        let ordinals = self.row_tags.ordinals(row)?;
+        ordinals.into_iter().map(|tag| self.name(tag)).collect()
+    }
+
+    fn name(&self, ordinal: u32) -> Result<String> {
+        let known = self.known.get(index(ordinal));
+        if let Some(name) = known.and_then(OnceLock::get) {
+            return Ok(name.to_string());
         }
-        Ok(names)
+        let mut name = Vec::new();
+        self.dictionary.key(ordinal, &mut name)?;
+        let name = self.text(&name)?;
+        if let Some(known) = known {
+            known.get_or_init(|| name.as_str().into());
+        }
+        Ok(name)
     }
 
     /// All tag names, ascending.
@@ -185,6 +205,12 @@ impl Tags {
             .map_err(|_| self.section.corrupt(0, "a tag name is not UTF-8"))?;
         Ok(text.to_owned())
     }
+}
+
+/// Places for the names of so many tags.
+fn room(tags: u32) -> Box<[OnceLock<Box<str>>]> {
+    let places = if tags > KNOWN_MAX { 0 } else { tags };
+    (0..places).map(|_| OnceLock::new()).collect()
 }
 
 /// How many containers a roaring set claims: it allocates for that many before it reads them.

@@ -26,9 +26,9 @@
 //!
 //! | class | fields | verified by |
 //! |---|---|---|
-//! | 0, one row: 2 bits | the row 30, its frequency 8 | `PostingLists::open` |
-//! | 1, short list: 2 bits | rows 7, bytes 11; largest frequency 8 and least length 8 (255 = that or more) | `PostingLists::open`; scrub |
-//! | 2, long list: 2 bits | offset in `postings_skip` / 4, 38 | `PostingLists::open` |
+//! | 0, one row: 2 bits | its frequency 8, its length 8 (255 = that or more), the row 22; in a segment of more than 2^22 rows no length, and the row 30 | `PostingsCursor::open`; scrub |
+//! | 1, short list: 2 bits | rows 7, bytes 11; largest frequency 8 and least length 8 (255 = that or more) | `PostingLists::open_short`; scrub |
+//! | 2, long list: 2 bits | offset in `postings_skip` / 4, 38 | `PostingLists::open_long` |
 //!
 //! Short lists of a block's terms lie one after the other, so that their offsets are sums. A
 //! list is long from 128 rows on; a single row with a frequency above 255 is a short list.
@@ -63,8 +63,11 @@ pub(super) const HEAD_MAX: usize = 14;
 pub(super) const KEY_BYTES_MAX: usize = 1024;
 
 const CLASS_BITS: u32 = 2;
-const ROW_BITS: u32 = 30;
+/// Bits of a row in a segment with few rows, whose lengths stand beside them, and with many.
+const ROW_BITS: u32 = 22;
+const ROW_BITS_WIDE: u32 = 30;
 const FREQ_BITS: u32 = 8;
+const LENGTH_BITS: u32 = 8;
 const DF_BITS: u32 = 7;
 const BYTES_BITS: u32 = 11;
 const SKIP_UNIT: u64 = 4;
@@ -72,19 +75,29 @@ const SKIP_BITS: u32 = 38;
 
 const ENTRY_BITS: u32 = 40;
 const _: () = assert!(ENTRY_BITS as usize == 8 * ENTRY_BYTES);
-const _: () = assert!(CLASS_BITS + ROW_BITS + FREQ_BITS == ENTRY_BITS);
+const _: () = assert!(CLASS_BITS + FREQ_BITS + LENGTH_BITS + ROW_BITS == ENTRY_BITS);
+const _: () = assert!(CLASS_BITS + FREQ_BITS + ROW_BITS_WIDE == ENTRY_BITS);
 const _: () = assert!(CLASS_BITS + DF_BITS + BYTES_BITS + 8 + 8 <= ENTRY_BITS);
 const _: () = assert!(CLASS_BITS + SKIP_BITS == ENTRY_BITS);
 const _: () = assert!(ONE_FREQ_MAX < 1 << FREQ_BITS);
-const _: () = assert!(crate::limits::ROWS_MAX <= 1 << ROW_BITS);
+const _: () = assert!(crate::limits::ROWS_MAX <= 1 << ROW_BITS_WIDE);
 const _: () = assert!(crate::format::FILE_BYTES_MAX <= 1 << (8 * BASE_BYTES));
 const _: () = assert!(4 + 4 + 4 + 4 + 8 + 8 == TRAILER_BYTES);
+
+// The length is a byte of the fields.
+const _: () = assert!(FREQ_BITS == 8 && LENGTH_BITS == 8);
+
+/// True for a segment whose entries have no place for lengths.
+pub(super) fn is_wide(rows: usize) -> bool {
+    rows > 1 << ROW_BITS
+}
 
 /// A term's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// The only posting.
-    One { row: u32, freq: u32 },
+    /// The only posting, and the length of its row as far as that is known: up to 255, which
+    /// stands for longer ones too; 0 where it is not.
+    One { row: u32, freq: u32, length: u8 },
     /// Less than 128 postings; `bounds` = largest frequency, least length, both up to 255.
     Short {
         df: u32,
@@ -99,7 +112,11 @@ impl Entry {
     /// The entry of a list that was just written; `None` where it passes a limit.
     pub(super) fn of(added: &Added) -> Option<Self> {
         match *added {
-            Added::One { row, freq } => Some(Self::One { row, freq }),
+            Added::One { row, freq, length } => Some(Self::One {
+                row,
+                freq,
+                length: u8::try_from(length).unwrap_or(u8::MAX),
+            }),
             Added::Short { df, bytes, bounds } => (df < 1 << DF_BITS && bytes < 1 << BYTES_BITS)
                 .then_some(Self::Short { df, bytes, bounds }),
             Added::Long { skip_offset } => (skip_offset.is_multiple_of(SKIP_UNIT)
@@ -108,10 +125,14 @@ impl Entry {
         }
     }
 
-    pub(super) fn encode(self) -> [u8; ENTRY_BYTES] {
+    pub(super) fn encode(self, wide: bool) -> [u8; ENTRY_BYTES] {
         let bits = match self {
-            Self::One { row, freq } => {
-                u64::from(row) << CLASS_BITS | u64::from(freq) << (CLASS_BITS + ROW_BITS)
+            Self::One { row, freq, .. } if wide => {
+                (u64::from(freq) | u64::from(row) << FREQ_BITS) << CLASS_BITS
+            }
+            Self::One { row, freq, length } => {
+                let row = u64::from(row) << (FREQ_BITS + LENGTH_BITS);
+                (u64::from(freq) | u64::from(length) << FREQ_BITS | row) << CLASS_BITS
             }
             Self::Short { df, bytes, bounds } => {
                 let [freq, length] = bounds.map(u64::from);
@@ -130,7 +151,7 @@ impl Entry {
     /// Reads an entry; whether it fits the segment is checked when its list is opened. `None`
     /// for a class that there is not.
     #[inline]
-    pub(super) fn decode(bytes: &[u8; ENTRY_BYTES]) -> Option<Self> {
+    pub(super) fn decode(bytes: &[u8; ENTRY_BYTES], wide: bool) -> Option<Self> {
         let bits = u40(bytes);
         let fields = bits >> CLASS_BITS;
         let cut = |from: u32, width: u32| {
@@ -138,9 +159,15 @@ impl Entry {
             u32::try_from(field).expect("at most 30 bits")
         };
         match bits & ((1 << CLASS_BITS) - 1) {
+            0 if wide => Some(Self::One {
+                row: cut(FREQ_BITS, ROW_BITS_WIDE),
+                freq: cut(0, FREQ_BITS),
+                length: 0,
+            }),
             0 => Some(Self::One {
-                row: cut(0, ROW_BITS),
-                freq: cut(ROW_BITS, FREQ_BITS),
+                row: cut(FREQ_BITS + LENGTH_BITS, ROW_BITS),
+                freq: cut(0, FREQ_BITS),
+                length: fields.to_le_bytes()[1],
             }),
             1 => Some(Self::Short {
                 df: cut(0, DF_BITS),

@@ -6,12 +6,13 @@ use std::ops::Range;
 use super::blocks::Keys;
 use super::format::{
     BASE_BYTES, BLOCK_TERMS, ENTRY_BYTES, Entry, START_BYTES, Shape, TRAILER_BYTES, hash_of,
-    place_of, short_bounds, u40,
+    is_wide, place_of, short_bounds, u40,
 };
 use super::index::Bucket;
 use super::walk::TermWalk;
 use crate::error::SegmentError;
 use crate::format::Section;
+use crate::format::bytes::index as row_index;
 use crate::postings::{ListPlace, PostingLists, PostingsCursor, TermInfo, u32_at};
 use crate::read::{Postings, TermBounds, TermStream, TermVisit};
 
@@ -24,6 +25,8 @@ pub(crate) struct Terms {
     /// The section, where it is not mapped: a look-up touches three places of it.
     copy: Option<Vec<u8>>,
     shape: Shape,
+    /// See [`is_wide`].
+    wide: bool,
     lists: PostingLists,
 }
 
@@ -80,6 +83,7 @@ impl Terms {
             section,
             copy,
             shape,
+            wide: is_wide(row_index(rows)),
             lists,
         })
     }
@@ -198,13 +202,16 @@ impl Terms {
     /// What the entry at `index` of a block says. `index` is below [`Block::len`].
     pub(super) fn info(&self, block: &Block<'_>, index: u32) -> Result<TermInfo> {
         let (before, rest) = block.entries.split_at(index as usize);
-        let Some(entry) = rest.first().and_then(Entry::decode) else {
+        let entry = rest
+            .first()
+            .and_then(|entry| Entry::decode(entry, self.wide));
+        let Some(entry) = entry else {
             return Err(self.corrupt(self.shape.blocks_at(), format!("entry {rest:?} is none")));
         };
         Ok(match entry {
-            Entry::One { row, freq } => TermInfo {
+            Entry::One { row, freq, length } => TermInfo {
                 df: 1,
-                bounds: TermBounds::one(freq, 0),
+                bounds: TermBounds::one(freq, u32::from(length)),
                 place: ListPlace::One { row, freq },
             },
             Entry::Short { df, bytes, bounds } => {

@@ -196,7 +196,7 @@ fn all_of_many_terms_are_found_and_no_others() {
         let info = terms.get(&name(i)).expect("intact").expect("held");
         assert_eq!(
             info.bounds,
-            TermBounds::one(1, 0),
+            TermBounds::one(1, 9),
             "the length is the row's"
         );
         assert_eq!(terms.get(&name(i)[..8]).expect("intact"), None);
@@ -223,6 +223,29 @@ fn keys_of_an_fst_are_found_by_number() {
         assert_eq!(key, name(i));
     }
     assert!(dictionary.key(3000, &mut key).is_err());
+}
+
+#[test]
+fn an_entry_comes_back_in_a_segment_of_few_rows_and_of_many() {
+    use super::format::Entry;
+    for (wide, row_max) in [(false, (1 << 22) - 1), (true, crate::limits::ROWS_MAX - 1)] {
+        for (row, freq, length) in [(0, 1, 0), (row_max, 255, 255), (77, 3, 40)] {
+            let entry = Entry::One { row, freq, length };
+            let length = if wide { 0 } else { length };
+            let expected = Some(Entry::One { row, freq, length });
+            assert_eq!(Entry::decode(&entry.encode(wide), wide), expected);
+        }
+        for (df, bytes, bounds) in [(1, 0, [0, 0]), (127, 1270, [255, 254]), (2, 5, [3, 255])] {
+            let entry = Entry::Short { df, bytes, bounds };
+            assert_eq!(Entry::decode(&entry.encode(wide), wide), Some(entry));
+            assert_eq!(Entry::short_bytes(&entry.encode(wide)), u64::from(bytes));
+        }
+        for skip_offset in [0, 4, ((1_u64 << 38) - 1) * 4] {
+            let entry = Entry::Long { skip_offset };
+            assert_eq!(Entry::decode(&entry.encode(wide), wide), Some(entry));
+            assert_eq!(Entry::short_bytes(&entry.encode(wide)), 0);
+        }
+    }
 }
 
 #[test]
@@ -297,7 +320,7 @@ fn parts_that_do_not_fit_are_refused() {
     assert!(with(&|terms| terms.insert(0, 0)).is_err());
     // An entry that leads out of the segment: the first one, behind the only bucket.
     let entry = 32 + 5;
-    let terms = with(&|terms| terms[entry + 2] = 9).expect("lists are read later");
+    let terms = with(&|terms| terms[entry + 4] = 9).expect("lists are read later");
     let info = terms.get(&[0]).expect("intact").expect("held");
     assert!(terms.postings_of(&info, 0..ROWS).is_err());
     // A class that there is not.

@@ -1,7 +1,7 @@
 //! How do terms and their postings get into a segment?
 
 use super::blocks::push_key;
-use super::format::{BASE_BYTES, BLOCK_TERMS, Entry, KEY_BYTES_MAX, Shape, hash_of};
+use super::format::{BASE_BYTES, BLOCK_TERMS, Entry, KEY_BYTES_MAX, Shape, hash_of, is_wide};
 use super::index;
 use crate::error::SegmentError;
 use crate::format::SectionSink;
@@ -100,7 +100,8 @@ impl<'a> TermsWriter<'a> {
             true => 0,
             false => shared_prefix(&self.last_key, term),
         };
-        self.entries.extend_from_slice(&entry.encode());
+        let wide = is_wide(self.lengths.len());
+        self.entries.extend_from_slice(&entry.encode(wide));
         push_key(shared, &term[shared..], &mut self.keys);
         self.last_key.clear();
         self.last_key.extend_from_slice(term);

@@ -138,12 +138,12 @@ fn flush(memtable: &Memtable, dir: &Path) -> u64 {
 fn a_full_memtable_holds_what_it_counts_and_its_flush_little_more() {
     let _alone = alone();
     let vfs = RealVfs::new();
-    let dir = std::env::temp_dir().join(format!("chronolith-memtable-{}", std::process::id()));
-    vfs.create_dir(&dir).expect("made");
+    let room = tempfile::tempdir().expect("a directory");
+    let dir = room.path();
     let mut over = Vec::new();
     for (name, make) in SHAPES {
         let (memtable, held) = fill(make);
-        let flush = flush(&memtable, &dir);
+        let flush = flush(&memtable, dir);
         vfs.remove_file(&dir.join("0000000000000001.seg"))
             .expect("removed");
         let percent = |bytes: u64| bytes * 100 / BYTES_MAX;
@@ -158,6 +158,5 @@ fn a_full_memtable_holds_what_it_counts_and_its_flush_little_more() {
             over.push(name);
         }
     }
-    vfs.remove_dir_all(&dir).expect("removed");
     assert!(over.is_empty(), "over their bounds: {over:?}");
 }

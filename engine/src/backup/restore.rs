@@ -169,7 +169,6 @@ impl<'a> Aside<'a> {
             .rename(&self.dir, dest)
             .map_err(|error| Error::io("rename", dest, error))?;
         sync_dir(self.vfs, parent_of(dest))?;
-        sync_dir(self.vfs, &self.yard)?;
         // The store is there: what is left beside it is no reason to fail.
         let _ = self.vfs.remove_dir_all(&self.yard);
         Ok(())

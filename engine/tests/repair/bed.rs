@@ -151,13 +151,22 @@ impl Builder {
 
     /// One batch of `ops` random operations.
     pub(crate) fn batch(&mut self, ops: usize, ids: usize) {
+        self.batch_of(ops, ids, true);
+    }
+
+    /// One batch of `ops` random puts.
+    pub(crate) fn puts(&mut self, ops: usize, ids: usize) {
+        self.batch_of(ops, ids, false);
+    }
+
+    fn batch_of(&mut self, ops: usize, ids: usize, forgets: bool) {
         let mut batch = Batch::new();
         let mut done: Vec<(Key, Option<Record>)> = Vec::new();
         for _ in 0..ops {
             let scope = *self.dice.pick(&SCOPES);
             let id = format!("id-{}", self.dice.below(ids));
             let key = (scope.to_owned(), id.clone());
-            if self.dice.one_in(5) {
+            if forgets && self.dice.one_in(5) {
                 batch.forget(Scope::parse(scope).expect("a scope"), id);
                 done.push((key, None));
             } else {

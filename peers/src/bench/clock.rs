@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise};
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -25,6 +26,21 @@ pub fn process_cpu_ns() -> u64 {
     ns(clock_gettime(ClockId::ProcessCPUTime))
 }
 
+/// Waits until the process does nothing by itself, at most `longest`: what an engine does in
+/// the background after an open is no part of its queries.
+pub fn wait_quiet(longest: Duration) {
+    let (begin, pause) = (Instant::now(), Duration::from_millis(200));
+    loop {
+        let before = process_cpu_ns();
+        std::thread::sleep(pause);
+        // A fiftieth of a processor.
+        let is_quiet = process_cpu_ns() - before < 4_000_000;
+        if is_quiet || begin.elapsed() > longest {
+            return;
+        }
+    }
+}
+
 /// What two readings of the thread's clock cost, ns: part of every figure.
 pub fn overhead_ns() -> u64 {
     let mut readings: Vec<u64> = (0..1001)
@@ -39,10 +55,20 @@ pub fn overhead_ns() -> u64 {
 
 /// Anonymous memory of this process, bytes; 0 where the kernel does not tell.
 pub fn anonymous_bytes() -> u64 {
-    let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with("Anonymous:"));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
+    told("/proc/self/smaps_rollup", "Anonymous:") * 1024
+}
+
+/// Bytes that this process caused to be written to a disk; 0 where the kernel does not tell.
+pub fn written_bytes() -> u64 {
+    told("/proc/self/io", "write_bytes:")
+}
+
+/// The number behind `label` in a file of the kernel.
+fn told(path: &str, label: &str) -> u64 {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with(label));
+    let number = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+    number.unwrap_or(0)
 }
 
 /// Bytes that the files below `dir` take on disk (a hole takes none), by what they are: the first folder, or the extension of a

@@ -83,7 +83,11 @@ pub fn chronolith(store: Store) -> Committer {
 /// The engine of this name in the conformance trials, used the same way.
 pub fn peer(name: &'static str, dir: &Path) -> Result<Committer, Failure> {
     let engine = named(name).ok_or("no such engine")?;
-    let about = engine.about();
+    let about = match name {
+        // In the trials its line leans on the one before.
+        "sqlite-wal" => "SQLite as bundled, journal mode WAL, synchronous FULL; indexed by FTS5",
+        _ => engine.about(),
+    };
     let mut handle = engine.open(dir, Settings::default())?;
     let commit = move |record: &Record| handle.put(std::slice::from_ref(record));
     Ok(Committer {

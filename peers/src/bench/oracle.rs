@@ -141,7 +141,8 @@ impl Table {
         } else {
             length_sum as f64 / n
         };
-        let mut sums: BTreeMap<usize, i64> = BTreeMap::new();
+        // By row; `None` where no term occurs. A sum may be 0.
+        let mut sums: Vec<Option<i64>> = vec![None; self.lengths.len()];
         let no_postings = Vec::new();
         for (term, count) in &query.terms {
             let list = self.postings.get(term).unwrap_or(&no_postings);
@@ -154,14 +155,14 @@ impl Table {
                 let length = f64::from(self.lengths[*row as usize]);
                 let norm = K1 * (1.0 - B + B * length / average);
                 let score = (scale * (tf * (K1 + 1.0) / (tf + norm))).round() as i64;
-                *sums.entry(*row as usize).or_default() += score;
+                *sums[*row as usize].get_or_insert(0) += score;
             }
         }
-        self.best(query, sums)
+        self.best(query, &sums)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "as the definition says")]
-    fn best(&self, query: &Query, sums: BTreeMap<usize, i64>) -> Answer {
+    fn best(&self, query: &Query, sums: &[Option<i64>]) -> Answer {
         let in_window = |time_us: i64| {
             query
                 .window_us
@@ -177,11 +178,18 @@ impl Table {
                 }
             }
         };
-        let rows = sums
-            .into_iter()
-            .filter(|(row, _)| in_window(self.times_us[*row]));
+        let rows = sums.iter().enumerate();
+        let rows = rows.filter_map(|(row, sum)| Some((row, (*sum)?)));
+        let rows = rows.filter(|(row, _)| in_window(self.times_us[*row]));
         let mut keyed: Vec<(usize, f64)> = rows.map(|(row, sum)| (row, key(row, sum))).collect();
-        keyed.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| self.tie(a.0, b.0)));
+        let order = |a: &(usize, f64), b: &(usize, f64)| {
+            b.1.total_cmp(&a.1).then_with(|| self.tie(a.0, b.0))
+        };
+        if keyed.len() > K {
+            keyed.select_nth_unstable_by(K, order);
+            keyed.truncate(K);
+        }
+        keyed.sort_by(order);
         let hit = |(row, _): &(usize, f64)| (row.to_string(), self.times_us[*row]);
         keyed.iter().take(K).map(hit).collect()
     }

@@ -174,8 +174,12 @@ fn draw_bars(
     Ok(())
 }
 
+/// Chronolith and the base engine: more lines could not be told apart.
 fn growth(root: &Area<'_>, reports: &[CorpusReport]) -> Result<(), String> {
-    draw_growth(root, &lines(reports)).map_err(|error| error.to_string())
+    let mut lines = lines(reports);
+    let (ours, base) = (" chronolith", format!(" {}", BASE.name()));
+    lines.retain(|(name, _)| name.ends_with(ours) || name.ends_with(&base));
+    draw_growth(root, &lines).map_err(|error| error.to_string())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "positions on a picture")]
@@ -196,20 +200,30 @@ fn draw_growth(root: &Area<'_>, lines: &[Line]) -> Result<(), Box<dyn std::error
         .build_cartesian_2d(across.log_scale(), up.log_scale())?;
     chart
         .configure_mesh()
+        .x_labels(6)
         .x_label_formatter(&|records: &f64| format!("{records:.0}"))
         .y_label_formatter(&|us: &f64| short(*us))
         .draw()?;
-    for (number, (name, points)) in lines.iter().enumerate() {
-        let places: Vec<(f64, f64)> = points
+    // A colour is a kind of query, a thick line is ours.
+    let mut kinds: Vec<&str> = Vec::new();
+    for (name, points) in lines {
+        let (kind, engine) = name.split_once(' ').unwrap_or((name.as_str(), ""));
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+        let number = kinds.iter().position(|known| *known == kind).unwrap_or(0);
+        let width = if engine == "chronolith" { 3 } else { 1 };
+        let place = |(records, us): &(u64, f64)| (*records as f64, *us);
+        let places: Vec<(f64, f64)> = points.iter().map(place).collect();
+        let style = colour(number).stroke_width(width);
+        let dots = places
             .iter()
-            .map(|(records, us)| (*records as f64, *us))
-            .collect();
+            .map(|place| Circle::new(*place, 3, colour(number).filled()));
+        chart.draw_series(dots)?;
         chart
-            .draw_series(LineSeries::new(places, colour(number).stroke_width(2)))?
+            .draw_series(LineSeries::new(places.clone(), style))?
             .label(name)
-            .legend(move |(x, y)| {
-                PathElement::new([(x, y), (x + 15, y)], colour(number).stroke_width(2))
-            });
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 15, y)], style));
     }
     chart
         .configure_series_labels()

@@ -41,6 +41,9 @@ pub struct Search {
     /// Chronolith's buckets: days (`30d`) or hours (`6h`)
     #[arg(long, default_value = "30d")]
     bucket: String,
+    /// Compacts Chronolith by force at the end: one segment a bucket
+    #[arg(long)]
+    force: bool,
     /// Where stores are kept from run to run [default: bench-stores in the temporary directory]
     #[arg(long)]
     store: Option<PathBuf>,
@@ -53,7 +56,7 @@ pub struct Search {
     /// Opens to the first hit, warm and cold each
     #[arg(long, default_value_t = 5)]
     opens: usize,
-    /// Seconds for all passes of one kind; an engine that is slower is asked fewer queries
+    /// Processor seconds for all passes of one kind; an engine that is slower is asked fewer queries
     #[arg(long, default_value_t = 60.0)]
     seconds_max: f64,
     #[command(flatten)]
@@ -69,6 +72,7 @@ pub struct Search {
 #[derive(Serialize)]
 struct Report<'a> {
     bucket: &'a str,
+    force: bool,
     passes: usize,
     changes: Changes,
     corpora: &'a [CorpusReport],
@@ -90,6 +94,7 @@ pub fn run(search: &Search) -> Result<(), Failure> {
     if let Some(path) = &search.json {
         let report = Report {
             bucket: &search.bucket,
+            force: search.force,
             passes: search.passes,
             changes: search.changes,
             corpora: &reports,
@@ -136,7 +141,10 @@ fn store_dir(search: &Search, corpus: &Corpus, subject: Subject) -> PathBuf {
     let base = search.store.clone();
     let base = base.unwrap_or_else(|| std::env::temp_dir().join("bench-stores"));
     let folder = match subject {
-        Subject::Chronolith => format!("{}-{}", subject.folder(), search.bucket),
+        Subject::Chronolith => {
+            let forced = if search.force { "-forced" } else { "" };
+            format!("{}-{}{forced}", subject.folder(), search.bucket)
+        }
         _ => subject.folder().to_owned(),
     };
     base.join(format!("{}-seed{}", corpus.name, corpus.seed))
@@ -171,7 +179,13 @@ fn run_engine(search: &Search, corpus: &Corpus, subject: Subject) -> Result<Raw,
     }
     more("--passes", search.passes.to_string());
     more("--seconds-max", search.seconds_max.to_string());
-    more("--sample", search.verify.to_string());
+    // The search alone names nothing that could be compared.
+    let sample = if subject == Subject::TantivyBare {
+        0
+    } else {
+        search.verify
+    };
+    more("--sample", sample.to_string());
     more("--tau-days", search.changes.tau_days.to_string());
     if let Some(days) = search.changes.window_days {
         more("--window-days", days.to_string());
@@ -207,6 +221,9 @@ fn build(search: &Search, corpus: &Corpus, subject: Subject, dir: &Path) -> Resu
     eprintln!("{}: {}: building", corpus.name, subject.folder());
     let mut arguments = common("build", subject, dir, corpus);
     arguments.extend(["--bucket-us".into(), bucket_us(&search.bucket)?.to_string()]);
+    if search.force {
+        arguments.push("--force".into());
+    }
     let built: Built = child(&arguments)?;
     fs::write(&note, serde_json::to_string_pretty(&built)?)?;
     Ok(built)

@@ -94,7 +94,7 @@ fn times(report: &CorpusReport) -> Table {
             let Some(found) = engine.kinds.iter().find(|found| found.kind == kind) else {
                 continue;
             };
-            // A helper thread's time is in no column: it must be seen.
+            // What other threads do is in no column: it must be seen.
             let helped = if found.threads > 1.1 {
                 format!(" (threads {})", short(found.threads))
             } else {
@@ -157,6 +157,7 @@ fn stores(report: &CorpusReport) -> Table {
         "records/CPU s",
         "with analysis",
         "build s",
+        "written/record",
         "open warm ms",
         "open cold ms",
         "anonymous MB",
@@ -176,6 +177,7 @@ fn stores(report: &CorpusReport) -> Table {
             short(engine.ingest_settled),
             short(engine.ingest_settled_with_analysis),
             short(engine.built.wall_s),
+            short(engine.built.written_bytes as f64 / engine.built.records.max(1) as f64),
             short(engine.open_warm_ms),
             short(engine.open_cold_ms),
             short(engine.anonymous_bytes as f64 / 1e6),
@@ -228,7 +230,8 @@ pub fn print_legend(reports: &[CorpusReport]) {
          clock adds {overhead_ns} ns to each.\np50, p95, p99: median over passes. least: of each query its \
          smallest time. Ratios pass by pass; an engine that is asked fewer\nqueries is compared on those. \
          overlap: share of {}'s hits among the hits, over the sample. with analysis: plus the\nanalysis that \
-         an engine fed with terms was spared. anonymous: growth from before the open to after the queries.",
+         an engine fed with terms was spared. anonymous: growth from before the open to after the queries. written: bytes \
+         to the disk while building.",
         BASE.name()
     );
 }

@@ -2,20 +2,23 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::clock::{
     anonymous_bytes, bytes_by_kind, forget_pages, overhead_ns, process_cpu_ns, thread_cpu_ns,
+    wait_quiet, written_bytes,
 };
 use super::corpus::{Changes, Corpus, Kind, Query, Terms};
-use super::searcher::{Counters, Found, Searcher, Subject};
+use super::searcher::{Counters, Found, Layout, Searcher, Subject};
 use crate::engine::Failure;
 
 /// Records of one commit while a store is built.
 const CHUNK: usize = 1000;
+/// Longest wait for what an engine does in the background after an open.
+const QUIET_MAX: Duration = Duration::from_secs(900);
 /// Queries that are asked however slow an engine is.
 const QUERIES_MIN: usize = 20;
 
@@ -48,13 +51,17 @@ pub struct Work {
     /// Chronolith's buckets, µs.
     #[arg(long, default_value_t = 0)]
     pub bucket_us: i64,
+    /// Chronolith is compacted by force.
+    #[arg(long)]
+    pub force: bool,
     /// Kinds of queries.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub queries: Vec<Kind>,
     /// Passes over them after the warm-up.
     #[arg(long, default_value_t = 5)]
     pub passes: usize,
-    /// Seconds for all passes of a kind; where they do not suffice, fewer queries are asked.
+    /// Processor seconds for all passes of a kind; where they do not suffice, fewer queries are
+    /// asked.
     #[arg(long, default_value_t = 60.0)]
     pub seconds_max: f64,
     /// Answers to report.
@@ -82,6 +89,9 @@ pub struct Built {
     pub analysis_cpu_s: f64,
     /// Seconds on the wall, everything included.
     pub wall_s: f64,
+    /// Bytes that the process had written to the disk by then.
+    #[serde(default)]
+    pub written_bytes: u64,
     /// Bytes on disk by kind of file.
     pub bytes: std::collections::BTreeMap<String, u64>,
 }
@@ -162,9 +172,13 @@ fn seconds(ns: u64) -> f64 {
 
 fn build(work: &Work, subject: Subject, corpus: &Corpus) -> Result<Built, Failure> {
     fs::create_dir_all(&work.dir)?;
+    let layout = Layout {
+        bucket_us: work.bucket_us,
+        force: work.force,
+    };
     let begin = Instant::now();
     let process_begin = process_cpu_ns();
-    let mut loader = subject.loader(&work.dir, work.bucket_us)?;
+    let mut loader = subject.loader(&work.dir, layout)?;
     let mut analyser = Terms::new();
     let mut terms: Vec<String> = Vec::new();
     let (mut records, mut analysis_ns, mut engine_ns) = (0, 0, 0);
@@ -195,6 +209,7 @@ fn build(work: &Work, subject: Subject, corpus: &Corpus) -> Result<Built, Failur
         settled_cpu_s: seconds(settled_ns),
         analysis_cpu_s: seconds(analysis_ns),
         wall_s: begin.elapsed().as_secs_f64(),
+        written_bytes: written_bytes(),
         bytes: bytes_by_kind(&work.dir)?,
     })
 }
@@ -206,6 +221,7 @@ fn measure(work: &Work, subject: Subject, corpus: &Corpus) -> Result<Measured, F
     }
     let anonymous_before = anonymous_bytes();
     let mut searcher = subject.searcher(&work.dir)?;
+    wait_quiet(QUIET_MAX);
     let mut kinds = Vec::new();
     for (kind, queries) in &asked {
         kinds.push(measure_kind(work, &mut *searcher, *kind, queries)?);
@@ -263,7 +279,8 @@ struct Warm {
 fn warm_up(work: &Work, searcher: &mut dyn Searcher, queries: &[Query]) -> Result<Warm, Failure> {
     #[expect(clippy::cast_precision_loss, reason = "a few passes")]
     let pass_s_max = work.seconds_max / (work.passes as f64 + 1.0);
-    let begin = Instant::now();
+    // Processor time: a busy machine must not make a sample smaller.
+    let begin = thread_cpu_ns();
     let mut warm = Warm {
         asked: 0,
         found: 0.0,
@@ -271,7 +288,7 @@ fn warm_up(work: &Work, searcher: &mut dyn Searcher, queries: &[Query]) -> Resul
         counters: Counters::new(),
     };
     for query in queries {
-        if warm.asked >= QUERIES_MIN && begin.elapsed().as_secs_f64() > pass_s_max {
+        if warm.asked >= QUERIES_MIN && seconds(thread_cpu_ns() - begin) > pass_s_max {
             break;
         }
         let found = searcher.search(query)?;
@@ -280,9 +297,7 @@ fn warm_up(work: &Work, searcher: &mut dyn Searcher, queries: &[Query]) -> Resul
         for (name, value) in searcher.counters()? {
             *warm.counters.entry(name).or_default() += value;
         }
-        // The search alone names nothing that could be compared.
-        let is_named = found.iter().all(|hit| !hit.id.is_empty());
-        if warm.sample.len() < work.sample && is_named {
+        if warm.sample.len() < work.sample {
             let pair = |hit: Found| (hit.id, hit.time_us);
             warm.sample.push(found.into_iter().map(pair).collect());
         }

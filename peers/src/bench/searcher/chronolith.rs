@@ -8,22 +8,28 @@ use chronolith::{
     Store,
 };
 
-use super::{Counters, Found, K, Loader, Searcher};
+use super::{Counters, Found, K, Layout, Loader, Searcher};
 use crate::bench::corpus::{Query, Record};
 use crate::engine::Failure;
 
 /// Longest that background work may go on after the last write.
 const IDLE_MAX: Duration = Duration::from_secs(3600);
 
-pub fn loader(dir: &Path, bucket_us: i64) -> Result<Box<dyn Loader>, Failure> {
+pub fn loader(dir: &Path, layout: Layout) -> Result<Box<dyn Loader>, Failure> {
     let setup = Setup {
-        bucket_us,
+        bucket_us: layout.bucket_us,
         ..Setup::default()
     };
-    Ok(Box::new(Filling(Store::open(dir, Options::create(setup))?)))
+    Ok(Box::new(Filling {
+        store: Store::open(dir, Options::create(setup))?,
+        force: layout.force,
+    }))
 }
 
-struct Filling(Store);
+struct Filling {
+    store: Store,
+    force: bool,
+}
 
 impl Loader for Filling {
     fn put(&mut self, records: &[Record], _terms: &[String]) -> Result<(), Failure> {
@@ -36,20 +42,20 @@ impl Loader for Filling {
                 record.text.as_str(),
             ));
         }
-        self.0.write_with(batch, Durability::Buffered)?;
+        self.store.write_with(batch, Durability::Buffered)?;
         Ok(())
     }
 
     fn settle(self: Box<Self>) -> Result<(), Failure> {
-        self.0.flush()?;
-        if !self.0.wait_idle(IDLE_MAX) {
+        self.store.flush()?;
+        if !self.store.wait_idle(IDLE_MAX) {
             return Err("the store did not come to rest within an hour".into());
         }
-        self.0.compact(false, &mut |_| ())?;
-        if let Some(error) = self.0.stats()?.maintenance_error {
+        self.store.compact(self.force, &mut |_| ())?;
+        if let Some(error) = self.store.stats()?.maintenance_error {
             return Err(error.into());
         }
-        Ok(self.0.close()?)
+        Ok(self.store.close()?)
     }
 }
 

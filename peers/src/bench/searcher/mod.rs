@@ -26,6 +26,15 @@ pub struct Found {
 /// What an engine says of its last answer: a name, a number.
 pub type Counters = BTreeMap<String, f64>;
 
+/// What is chosen for Chronolith's store; the others have one layout.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// Buckets of level 0, µs.
+    pub bucket_us: i64,
+    /// Compacts by force at the end: one segment a bucket.
+    pub force: bool,
+}
+
 /// Takes records.
 pub trait Loader {
     /// Adds a chunk. `terms` holds the analysed text of each, where the engine asked for it.
@@ -124,9 +133,9 @@ impl Subject {
     }
 
     /// A new store in the empty directory `dir`.
-    pub fn loader(self, dir: &Path, bucket_us: i64) -> Result<Box<dyn Loader>, Failure> {
+    pub fn loader(self, dir: &Path, layout: Layout) -> Result<Box<dyn Loader>, Failure> {
         match self {
-            Self::Chronolith => chronolith::loader(dir, bucket_us),
+            Self::Chronolith => chronolith::loader(dir, layout),
             Self::Tantivy | Self::TantivyColumns | Self::TantivyBare => tantivy::loader(dir),
             Self::Sqlite => sqlite::loader(dir),
         }

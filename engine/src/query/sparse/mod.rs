@@ -12,6 +12,7 @@
 //!
 //! * `bound`: what a score can be at most.
 //! * `visit`: the views in order, on one thread or several, and the stop.
+//! * `few`: the rows that a time range or tags leave, where they are fewer than postings.
 //! * `run`: one run of rows, pruned.
 //! * `table`: contributions ready made.
 //! * `pace`: the budget of time.
@@ -19,6 +20,7 @@
 
 mod bound;
 mod exhaustive;
+mod few;
 mod pace;
 mod run;
 mod table;

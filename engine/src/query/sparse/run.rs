@@ -112,6 +112,24 @@ impl RunScorer<'_, '_, '_> {
         Ok(())
     }
 
+    /// Scores these rows of the run, ascending, and no others: for filters that leave few.
+    pub(super) fn score_rows(
+        &mut self,
+        rows: &[u32],
+        mut lists: Vec<List<'_>>,
+    ) -> Result<(), SegmentError> {
+        lists.sort_by_key(|list| list.bound);
+        let sums = prefix_sums(lists.iter().map(|list| list.bound));
+        let mut asked = Asked {
+            lists: &mut lists,
+            sums: &sums,
+        };
+        for row in rows {
+            self.take(*row, 0, &mut asked)?;
+        }
+        Ok(())
+    }
+
     /// The least sum with which a row can get in, at least 1.
     #[expect(
         clippy::cast_possible_truncation,

@@ -15,6 +15,7 @@ use chronolith_segments::SegmentError;
 use chronolith_vfs::{Job, Threads};
 
 use super::bound::term_bound;
+use super::few;
 use super::pace::Pace;
 use super::run::{List, RunScorer, Scratch};
 use super::table::{ScoreTable, narrow};
@@ -208,8 +209,16 @@ impl<'w, 'v> Visit<'w, 'v> {
                     });
                 }
             }
-            if !lists.is_empty() {
-                scorer.score(run, lists, scratch)?;
+            if lists.is_empty() {
+                continue;
+            }
+            let postings = lists
+                .iter()
+                .map(|list| u64::from(list.cursor.count()))
+                .sum();
+            match few::rows(view, run, few::rows_max(postings, lists.len()))? {
+                Some(rows) => scorer.score_rows(&rows, lists)?,
+                None => scorer.score(run, lists, scratch)?,
             }
         }
         Ok(())

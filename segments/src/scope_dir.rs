@@ -73,11 +73,7 @@ pub(crate) struct ScopeDir {
     keys: Vec<u8>,
     /// Where each key ends.
     key_ends: Vec<usize>,
-    /// Bytes that all keys start with.
-    prefix: usize,
-    /// The eight bytes of each key after those, as [`head`] reads them: they order most keys
-    /// without a look at one.
-    heads: Vec<u64>,
+    heads: Heads,
     /// First row of each scope, then the count of rows.
     first_rows: Vec<u32>,
     /// Lengths before each scope, then of all.
@@ -108,8 +104,7 @@ impl ScopeDir {
         let mut dir = Self {
             keys: Vec::new(),
             key_ends: Vec::with_capacity(index(count)),
-            prefix: 0,
-            heads: Vec::new(),
+            heads: Heads::default(),
             first_rows: vec![0],
             length_before: vec![0],
             event_time_us: Vec::with_capacity(index(count)),
@@ -128,18 +123,8 @@ impl ScopeDir {
                 zone.rows
             )));
         }
-        dir.prepare_search();
+        dir.heads = Heads::of(&dir, 0..dir.len());
         Ok(dir)
-    }
-
-    fn prepare_search(&mut self) {
-        let Some(last) = self.len().checked_sub(1) else {
-            return;
-        };
-        // Keys ascend: what the first and the last share, all do.
-        self.prefix = shared_prefix(self.key(0), self.key(last));
-        let heads = (0..self.len()).map(|scope| head(&self.key(scope)[self.prefix..]));
-        self.heads = heads.collect();
     }
 
     fn take_scope(&mut self, take: &mut Take<'_>, key: &mut Vec<u8>, zone: &Zone) -> Result<()> {
@@ -286,20 +271,38 @@ impl ScopeDir {
 
     /// First scope whose key is not below `key`.
     fn lower_bound(&self, key: &[u8]) -> usize {
-        let prefix = &self.keys[..self.prefix];
-        let Some(rest) = key.strip_prefix(prefix) else {
-            // All keys are on one side of it.
-            return if *key < *prefix { 0 } else { self.len() };
-        };
-        let wanted = head(rest);
-        let low = self.heads.partition_point(|head| *head < wanted);
-        let equal = self.heads[low..].iter().take_while(|head| **head == wanted);
-        match equal.take(EQUAL_MAX).count() {
-            0 => low,
-            count if count < EQUAL_MAX => self.search(low..low + count, key),
-            _ => {
-                let high = self.heads[low..].partition_point(|head| *head == wanted);
-                self.search(low..low + high, key)
+        let mut level = &self.heads;
+        loop {
+            let first = level.first;
+            if level.heads.is_empty() {
+                return first;
+            }
+            let prefix = &self.key(first)[..level.prefix];
+            let Some(rest) = key.strip_prefix(prefix) else {
+                // All keys of the level are on one side of it.
+                let below = *key < *prefix;
+                return if below {
+                    first
+                } else {
+                    first + level.heads.len()
+                };
+            };
+            let wanted = head(rest);
+            let low = level.heads.partition_point(|head| *head < wanted);
+            if level.heads.get(low) != Some(&wanted) {
+                return first + low;
+            }
+            let nested = level
+                .nested
+                .binary_search_by_key(&(first + low), |nested| nested.first);
+            match nested {
+                Ok(at) => level = &level.nested[at],
+                Err(_) => {
+                    let equal = level.heads[low..]
+                        .iter()
+                        .take_while(|head| **head == wanted);
+                    return self.search(first + low..first + low + equal.count(), key);
+                }
             }
         }
     }
@@ -319,8 +322,50 @@ impl ScopeDir {
     }
 }
 
-/// Equal heads that are counted one by one.
-const EQUAL_MAX: usize = 4;
+/// Most keys with one head that have no level of their own.
+const EQUAL_MAX: usize = 8;
+
+/// A level of a search among scopes: the eight bytes of each key after those that all of its
+/// keys share, as [`head`] reads them. They order most keys without a look at one.
+#[derive(Debug, Clone, Default)]
+struct Heads {
+    /// The first scope of the level.
+    first: usize,
+    /// Bytes that all keys start with.
+    prefix: usize,
+    /// One a scope.
+    heads: Vec<u64>,
+    /// A level for each run of more than [`EQUAL_MAX`] equal heads, ascending. Their keys
+    /// share eight bytes more: at most 128 levels.
+    nested: Vec<Self>,
+}
+
+impl Heads {
+    fn of(dir: &ScopeDir, scopes: Range<usize>) -> Self {
+        if scopes.is_empty() {
+            return Self::default();
+        }
+        // Keys ascend: what the first and the last share, all do.
+        let prefix = shared_prefix(dir.key(scopes.start), dir.key(scopes.end - 1));
+        let heads = scopes.clone().map(|scope| head(&dir.key(scope)[prefix..]));
+        let heads: Vec<u64> = heads.collect();
+        let (mut nested, mut start) = (Vec::new(), scopes.start);
+        for run in heads.chunk_by(|a, b| a == b) {
+            let run = start..start + run.len();
+            start = run.end;
+            // A level that tells no two keys apart would have itself below it.
+            if run.len() > EQUAL_MAX && run.len() < scopes.len() {
+                nested.push(Self::of(dir, run));
+            }
+        }
+        Self {
+            first: scopes.start,
+            prefix,
+            heads,
+            nested,
+        }
+    }
+}
 
 /// The first eight bytes, zeros where there are fewer, as a number that orders as they do.
 fn head(key: &[u8]) -> u64 {

@@ -87,6 +87,8 @@ struct Inner {
     seed: crc32fast::Hasher,
     /// One bit a block of a mapping: set once its checksum was seen to match.
     verified: Box<[AtomicU64]>,
+    /// Blocks of a mapping that were not yet verified.
+    unverified: AtomicU64,
     /// The block that positioned reads verified last: neighbours are asked for in a row.
     last_block: Mutex<Option<(u64, Arc<[u8]>)>>,
 }
@@ -106,6 +108,7 @@ impl Section {
             name,
             source,
             seed: identity.seed(place.kind),
+            unverified: AtomicU64::new(place.checksums.len() as u64),
             place,
             verified: (0..words).map(|_| AtomicU64::new(0)).collect(),
             last_block: Mutex::new(None),
@@ -132,6 +135,7 @@ impl Section {
         for word in &section.0.verified {
             word.store(u64::MAX, Ordering::Relaxed);
         }
+        section.0.unverified.store(0, Ordering::Relaxed);
         section
     }
 
@@ -153,6 +157,17 @@ impl Section {
     /// True where [`Section::get`] lends the bytes and copies nothing.
     pub(crate) fn is_mapped(&self) -> bool {
         matches!(self.0.source, Source::Mapped(_))
+    }
+
+    /// The whole section, if it is mapped and every block of it was verified before.
+    #[inline]
+    pub(crate) fn if_verified(&self) -> Option<&[u8]> {
+        match &self.0.source {
+            Source::Mapped(bytes) if self.0.unverified.load(Ordering::Relaxed) == 0 => {
+                Some(&bytes[self.file_range(&(0..self.len()))])
+            }
+            _ => None,
+        }
     }
 
     /// Checksum blocks of the section.
@@ -217,7 +232,10 @@ impl Section {
                     true => u64::MAX,
                     false => bit,
                 };
-                self.0.verified[word].fetch_or(seen, Ordering::Relaxed);
+                let before = self.0.verified[word].fetch_or(seen, Ordering::Relaxed);
+                if before & bit == 0 {
+                    self.0.unverified.fetch_sub(1, Ordering::Relaxed);
+                }
             }
         }
         Ok(&bytes[self.file_range(&range)])

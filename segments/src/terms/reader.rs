@@ -95,14 +95,15 @@ impl Terms {
     pub(crate) fn get(&self, term: &[u8]) -> Result<Option<TermInfo>> {
         let shape = &self.shape;
         let (home, tag) = place_of(hash_of(term, shape.seed), shape.buckets);
-        let bucket_bytes = shape.bucket_bytes();
+        let (bucket_bytes, number_bytes) = (shape.bucket_bytes(), shape.number_bytes());
+        let whole = self.whole();
         let mut bucket = home;
         // A place is free somewhere, unless the bytes lie.
         for _ in 0..shape.buckets {
             let at = u64::from(bucket) * bucket_bytes as u64;
-            let places = Bucket::new(self.bytes(at, bucket_bytes)?, shape.number_bytes());
+            let places = Bucket::new(self.bytes(whole, at, bucket_bytes)?, number_bytes);
             for number in places.with_tag(tag) {
-                let block = self.block(number)?;
+                let block = self.block_of(whole, number)?;
                 match block.keys().find(block.len(), term) {
                     Some(Some(index)) => return self.info(&block, index).map(Some),
                     Some(None) => {}
@@ -169,12 +170,16 @@ impl Terms {
 
     /// Block `index`, which is below the count of blocks in a sound file.
     pub(super) fn block(&self, index: u32) -> Result<Block<'_>> {
+        self.block_of(self.whole(), index)
+    }
+
+    fn block_of<'a>(&'a self, whole: Option<&'a [u8]>, index: u32) -> Result<Block<'a>> {
         let (starts_at, blocks_at) = (self.shape.starts_at(), self.shape.blocks_at());
         if index >= self.shape.blocks() {
             return Err(self.corrupt(0, format!("block {index} of {}", self.shape.blocks())));
         }
         let at = starts_at + u64::from(index) * START_BYTES as u64;
-        let starts = self.bytes(at, 2 * START_BYTES)?;
+        let starts = self.bytes(whole, at, 2 * START_BYTES)?;
         let (start, end) = (u32_at(starts, 0), u32_at(starts, START_BYTES));
         let terms = (self.shape.terms - index * BLOCK_TERMS).min(BLOCK_TERMS) as usize;
         let bytes = end.checked_sub(start).map(|len| len as usize);
@@ -184,7 +189,7 @@ impl Terms {
         let Some(bytes) = bytes else {
             return Err(self.corrupt(at, format!("block {index} from {start} to {end}")));
         };
-        let bytes = self.bytes(blocks_at + u64::from(start), bytes)?;
+        let bytes = self.bytes(whole, blocks_at + u64::from(start), bytes)?;
         let (base, rest) = bytes.split_first_chunk().expect("the length was checked");
         let (entries, keys) = rest.split_at(terms * ENTRY_BYTES);
         Ok(Block {
@@ -236,20 +241,28 @@ impl Terms {
         })
     }
 
+    /// The section, where all of it is at hand and verified.
     #[inline]
-    fn bytes(&self, at: u64, len: usize) -> Result<&[u8]> {
+    fn whole(&self) -> Option<&[u8]> {
         match &self.copy {
-            None => match self.section.get(at, len)? {
-                Cow::Borrowed(bytes) => Ok(bytes),
-                Cow::Owned(_) => unreachable!("a section that is not mapped was copied"),
-            },
-            Some(copy) => {
-                let range = usize::try_from(at)
-                    .ok()
-                    .map(|at| at..at.saturating_add(len));
-                let bytes = range.and_then(|range| copy.get(range));
-                bytes.ok_or_else(|| self.corrupt(at, format!("{len} bytes past the end")))
-            }
+            Some(copy) => Some(copy),
+            None => self.section.if_verified(),
+        }
+    }
+
+    /// `len` bytes at `at` of the section, of which `whole` may be all.
+    #[inline]
+    fn bytes<'a>(&'a self, whole: Option<&'a [u8]>, at: u64, len: usize) -> Result<&'a [u8]> {
+        if let Some(whole) = whole {
+            let range = usize::try_from(at)
+                .ok()
+                .map(|at| at..at.saturating_add(len));
+            let bytes = range.and_then(|range| whole.get(range));
+            return bytes.ok_or_else(|| self.corrupt(at, format!("{len} bytes past the end")));
+        }
+        match self.section.get(at, len)? {
+            Cow::Borrowed(bytes) => Ok(bytes),
+            Cow::Owned(_) => unreachable!("a section that is not mapped was copied"),
         }
     }
 

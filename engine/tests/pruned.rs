@@ -172,6 +172,7 @@ fn question(random: &mut Random, shape: &Shape) -> Request {
             },
             _ => Recency::Off,
         });
+    request = add_clauses(random, shape, request);
     let time = |random: &mut Random| i64::try_from(random.below(1000)).expect("small") * end / 1000;
     if random.one_in(5) {
         let (a, b) = (time(random), time(random));
@@ -186,6 +187,25 @@ fn question(random: &mut Random, shape: &Shape) -> Request {
     request
 }
 
+fn add_clauses(random: &mut Random, shape: &Shape, mut request: Request) -> Request {
+    for _ in 0..random.pick(&[0, 0, 0, 1, 1, 2, 3]) {
+        let word = format!("w{}", random.skewed(shape.words + 1));
+        let other = format!("w{}", random.skewed(shape.words + 1));
+        request = match random.below(9) {
+            0 => request.require(word),
+            1 => request.require(format!("{word} {other}")),
+            2 => request.exclude(word),
+            3 => request.exclude(format!("{word} {other}")),
+            4 => request.phrase(format!("{word} {other}")),
+            5 => request.prefix(random.pick(&["w", "w1", "w2", "w12", "x"])),
+            6 => request.fuzzy(word, 1),
+            7 => request.fuzzy(word, 2),
+            _ => request.weighted(word, random.pick(&[0.01, 2.5, 100.0])),
+        };
+    }
+    request
+}
+
 fn ask(store: &Store, request: &Request) -> Response {
     store.retrieve(request).expect("answers")
 }
@@ -196,8 +216,17 @@ fn compare(random: &mut Random, shape: &Shape, questions: usize) -> u64 {
     let mut bounded = 0;
     for number in 0..questions {
         let request = question(random, shape);
-        let pruned = ask(&store, &request);
-        let all = ask(&store, &request.clone().exhaustive());
+        let (pruned, all) = match (
+            store.retrieve(&request),
+            store.retrieve(&request.clone().exhaustive()),
+        ) {
+            (Ok(pruned), Ok(all)) => (pruned, all),
+            (pruned, all) => {
+                let (pruned, all) = (pruned.expect_err("refused"), all.expect_err("refused"));
+                assert_eq!(pruned.to_string(), all.to_string(), "question {number}");
+                continue;
+            }
+        };
         assert_eq!(pruned.exactness, all.exactness);
         assert_eq!(
             serde_json::to_string(&pruned.hits).expect("JSON"),

@@ -1,12 +1,14 @@
 //! Which terms does the query have, and what is each worth in the requested scopes?
 
-use chronolith_segments::Refused;
+use std::collections::BTreeMap;
+
 use chronolith_segments::analyze::Analyzer;
 use chronolith_vfs::planted::{self, Bug};
 
 use super::bm25::{Statistics, TermScorer, idf};
+use super::clauses::{ClauseFilter, Phrases, Words, expand, too_many};
 use super::lookup::Found;
-use super::request::TERMS_MAX;
+use super::request::{Request, TERMS_MAX};
 use super::view::View;
 use crate::error::Error;
 
@@ -14,7 +16,9 @@ use crate::error::Error;
 #[derive(Debug, Clone)]
 pub(crate) struct QueryTerm {
     pub(crate) term: Vec<u8>,
-    /// Occurrences in the query.
+    /// Its place among the terms that were looked up; see [`Found`].
+    pub(crate) place: usize,
+    /// Occurrences in the query, each with its clause's weight.
     pub(crate) weight: f64,
     /// Live rows of the requested scopes that hold it.
     pub(crate) df: u64,
@@ -22,14 +26,36 @@ pub(crate) struct QueryTerm {
     pub(crate) scorer: TermScorer,
 }
 
-/// Terms with their weights, ascending by bytes; duplicates merged after analysis.
-pub(crate) fn terms_of(analyzer: &Analyzer, text: &str) -> Result<Vec<(Vec<u8>, u32)>, Refused> {
-    let terms = analyzer.analyze_query(text);
-    if terms.len() > TERMS_MAX {
-        let message = format!("has {} distinct terms; at most {TERMS_MAX}", terms.len());
-        return Err(Refused::new("text", message));
+/// Terms of which a row gets only the largest contribution: what a prefix or a fuzzy word
+/// stands for.
+#[derive(Debug)]
+pub(crate) struct TermGroup {
+    /// Place of its clause in the request.
+    pub(crate) clause: usize,
+    /// Ascending; each has a live row.
+    pub(crate) members: Vec<QueryTerm>,
+}
+
+/// All that the sparse pass scores by.
+#[derive(Debug)]
+pub(crate) struct QueryTerms {
+    /// Terms that score one by one, ascending; each stands at its own place.
+    pub(crate) terms: Vec<QueryTerm>,
+    pub(crate) groups: Vec<TermGroup>,
+    pub(crate) filter: ClauseFilter,
+    /// Terms of each clause, for the plan.
+    pub(crate) by_clause: Vec<Vec<Vec<u8>>>,
+    /// Distinct terms that were looked up.
+    pub(crate) count: usize,
+}
+
+impl QueryTerms {
+    /// True where a row of the view's runs holds a term that scores.
+    pub(crate) fn any_scores(&self, found: &Found<'_>) -> bool {
+        let members = self.groups.iter().flat_map(|group| &group.members);
+        let mut scored = self.terms.iter().chain(members);
+        scored.any(|term| found.entry(term.place).is_some())
     }
-    Ok(terms)
 }
 
 /// Live rows and lengths of the requested scopes over all views, pruned or not.
@@ -43,19 +69,121 @@ pub(crate) fn statistics(views: &[View]) -> Result<Statistics, Error> {
     Ok(sum)
 }
 
-/// Looks the terms up in all views and gives each its document frequency and scorer; terms
-/// that occur nowhere are kept with df 0 for the plan and score nothing.
+/// The distinct terms of a query, each at a place of its own.
+#[derive(Default)]
+struct Places {
+    names: Vec<Vec<u8>>,
+    places: BTreeMap<Vec<u8>, usize>,
+}
+
+impl Places {
+    fn of(&mut self, term: &[u8]) -> usize {
+        if let Some(place) = self.places.get(term) {
+            return *place;
+        }
+        self.names.push(term.to_vec());
+        self.places.insert(term.to_vec(), self.names.len() - 1);
+        self.names.len() - 1
+    }
+
+    fn all(&mut self, terms: &[Vec<u8>]) -> Vec<usize> {
+        terms.iter().map(|term| self.of(term)).collect()
+    }
+}
+
+/// Expands what stands for several terms, looks all terms up in all views and gives each its
+/// document frequency and scorer; terms that occur nowhere are kept with df 0 for the plan and
+/// score nothing.
+///
+/// # Errors
+/// Refused where a clause stands for too many terms, or all together are too many; damage.
 pub(crate) fn weigh<'v>(
     views: &'v [View],
     statistics: Statistics,
-    terms: Vec<(Vec<u8>, u32)>,
-) -> Result<(Vec<QueryTerm>, Vec<Found<'v>>), Error> {
-    let mut frequencies = vec![0; terms.len()];
+    words: Words,
+    request: &Request,
+    analyzer: &Analyzer,
+) -> Result<(QueryTerms, Vec<Found<'v>>), Error> {
+    let (names, grouped, filter) = if request.clauses.is_empty() {
+        let names: Vec<Vec<u8>> = words.scored.iter().map(|(term, _)| term.clone()).collect();
+        (names, Vec::new(), ClauseFilter::none(*analyzer))
+    } else {
+        resolve(views, &words, request, analyzer)?
+    };
+    let (frequencies, found) = look_up(views, &names)?;
+    let average_length = statistics.average_length();
+    let weighed = |place: usize, weight: f64| {
+        let df = frequencies[place];
+        let idf = idf(statistics.rows, df);
+        QueryTerm {
+            scorer: TermScorer::new(idf, weight, average_length),
+            term: names[place].clone(),
+            place,
+            weight,
+            df,
+            idf,
+        }
+    };
+    let scored = words.scored.iter().enumerate();
+    let groups = grouped
+        .into_iter()
+        .map(|(clause, weight, places)| TermGroup {
+            clause,
+            members: places.into_iter().map(|at| weighed(at, weight)).collect(),
+        });
+    let terms = QueryTerms {
+        terms: scored
+            .map(|(at, (_, weight))| weighed(at, *weight))
+            .collect(),
+        groups: groups.collect(),
+        filter,
+        by_clause: words.by_clause,
+        count: names.len(),
+    };
+    Ok((terms, found))
+}
+
+/// A clause with its weight and the places of the terms that it stands for.
+type Grouped = (usize, f64, Vec<usize>);
+
+/// Gives every term of text and clauses its place: those that score one by one come first.
+fn resolve(
+    views: &[View],
+    words: &Words,
+    request: &Request,
+    analyzer: &Analyzer,
+) -> Result<(Vec<Vec<u8>>, Vec<Grouped>, ClauseFilter), Error> {
+    let mut places = Places::default();
+    for (term, _) in &words.scored {
+        places.of(term);
+    }
+    let mut groups = Vec::with_capacity(words.patterns.len());
+    for pattern in &words.patterns {
+        let clause = &request.clauses[pattern.clause];
+        let terms: Vec<Vec<u8>> = expand(views, pattern, clause)?.into_iter().collect();
+        groups.push((pattern.clause, pattern.weight, places.all(&terms)));
+    }
+    let filter = ClauseFilter {
+        required: places.all(&words.required),
+        excluded: words.excluded.iter().map(|t| places.all(t)).collect(),
+        phrases: Phrases::new(*analyzer, words.phrases.clone()),
+    };
+    if places.names.len() > TERMS_MAX {
+        return Err(too_many(places.names.len()).into());
+    }
+    Ok((places.names, groups, filter))
+}
+
+fn look_up<'v>(views: &'v [View], names: &[Vec<u8>]) -> Result<(Vec<u64>, Vec<Found<'v>>), Error> {
+    let mut frequencies = vec![0; names.len()];
     let mut found = Vec::with_capacity(views.len());
     for (index, view) in views.iter().enumerate() {
-        let mut part = vec![0; terms.len()];
-        let names = terms.iter().map(|(term, _)| term.as_slice());
-        found.push(Found::new(view, names, &mut part)?);
+        let mut part = vec![0; names.len()];
+        found.push(Found::new(
+            view,
+            names.iter().map(Vec::as_slice),
+            &mut part,
+        )?);
         if index > 0 && planted::is_on(Bug::IdfOfOneSegment) {
             continue;
         }
@@ -63,20 +191,5 @@ pub(crate) fn weigh<'v>(
             *sum += part;
         }
     }
-    let average_length = statistics.average_length();
-    let weighed = terms
-        .into_iter()
-        .zip(frequencies)
-        .map(|((term, occurrences), df)| {
-            let idf = idf(statistics.rows, df);
-            let weight = f64::from(occurrences);
-            QueryTerm {
-                scorer: TermScorer::new(idf, weight, average_length),
-                term,
-                weight,
-                df,
-                idf,
-            }
-        });
-    Ok((weighed.collect(), found))
+    Ok((frequencies, found))
 }

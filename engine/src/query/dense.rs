@@ -6,6 +6,7 @@
 
 use chronolith_segments::{SegmentError, VectorSpace, dot};
 
+use super::clauses::{Phrases, Verdict};
 use super::order::{Candidate, TopK};
 use super::view::View;
 
@@ -22,6 +23,7 @@ pub(crate) fn score_view(
     index: usize,
     space: &VectorSpace,
     query: &[f32],
+    phrases: &Phrases,
     top: &mut TopK<'_>,
 ) -> Result<DenseCounters, SegmentError> {
     let mut counters = DenseCounters::default();
@@ -39,6 +41,11 @@ pub(crate) fn score_view(
             counters.vectors += 1;
             if top.could_enter(score) {
                 let time_us = view.partition().event_time_us(row)?;
+                if !top.could_enter_at(score, time_us)
+                    || phrases.judge(view, row, || score)? != Verdict::Holds
+                {
+                    continue;
+                }
                 top.offer(Candidate {
                     key: score,
                     base: score,

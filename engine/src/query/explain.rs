@@ -23,6 +23,7 @@ impl Display for Plan {
             self.statistics.average_length()
         )?;
         self.fmt_terms(f)?;
+        self.fmt_clauses(f)?;
         for group in &self.tags {
             writeln!(f, "tags        any of {}", group.join(", "))?;
         }
@@ -42,6 +43,30 @@ impl Plan {
                 "term        {:<24} in {} rows, idf {:.3}, weight {}",
                 term.term, term.df, term.idf, term.weight
             )?;
+        }
+        Ok(())
+    }
+
+    fn fmt_clauses(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for clause in &self.clauses {
+            write!(f, "clause      {:<8} {}", clause.kind, clause.text)?;
+            if clause.weight > 0.0 {
+                write!(f, ", weight {}", clause.weight)?;
+            }
+            if !clause.terms.is_empty() {
+                write!(f, ", terms {}", clause.terms.join(" "))?;
+            }
+            writeln!(f)?;
+            if matches!(clause.kind, "prefix" | "fuzzy") {
+                writeln!(f, "  stands for {} terms", clause.expansions.len())?;
+            }
+            for term in &clause.expansions {
+                writeln!(
+                    f,
+                    "  {:<32} in {} rows, idf {:.3}",
+                    term.term, term.df, term.idf
+                )?;
+            }
         }
         Ok(())
     }
@@ -119,6 +144,9 @@ impl Plan {
             layout.sparse.rows_filtered,
             layout.dense.vectors
         )?;
+        if layout.phrase_checks > 0 {
+            writeln!(f, "phrases     {} texts read", layout.phrase_checks)?;
+        }
         for (stage, us) in &layout.stages_us {
             writeln!(f, "  {stage:<26} {us:>9} us")?;
         }

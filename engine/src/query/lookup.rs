@@ -54,11 +54,6 @@ impl<'v> Found<'v> {
         found.entry.as_ref().filter(|_| found.count > 0)
     }
 
-    /// True where a row of the view's runs holds any of the terms.
-    pub(crate) fn any(&self) -> bool {
-        self.terms.iter().any(|found| found.count > 0)
-    }
-
     /// The term's postings in run number `run`, from their start; `None` where there are none.
     /// To be asked for once a run: what the counting opened is handed out.
     ///
@@ -111,6 +106,18 @@ impl<'v> FoundTerm<'v> {
         }
         Ok(self.count - dead_count)
     }
+}
+
+/// Live rows of the view that hold the term of `entry`.
+///
+/// # Errors
+/// Damage in the postings.
+pub(crate) fn live_rows(view: &View, entry: &TermEntry) -> Result<u64, SegmentError> {
+    let mut term = FoundTerm {
+        entry: Some(*entry),
+        ..FoundTerm::default()
+    };
+    term.count_live(view)
 }
 
 /// True where the view is all of a segment, so that a term's rows there are its count.

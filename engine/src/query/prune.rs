@@ -10,6 +10,7 @@ use chronolith_segments::{SegmentError, SourceClass};
 use chronolith_vfs::planted::{self, Bug};
 use roaring::RoaringBitmap;
 
+use super::analyse::QueryTerms;
 use super::lookup::Found;
 use super::request::Mode;
 use super::view::View;
@@ -61,8 +62,17 @@ impl Filters {
     }
 }
 
-/// Decides by what the channels need: terms for sparse, vectors for dense.
-pub(crate) fn decide_channels(view: &View, mode: Option<Mode>, found: &Found<'_>) -> Decision {
+/// Decides by what clauses require and by what the channels need: terms for sparse, vectors
+/// for dense.
+pub(crate) fn decide_channels(
+    view: &View,
+    mode: Option<Mode>,
+    terms: &QueryTerms,
+    found: &Found<'_>,
+) -> Decision {
+    if !terms.filter.could_pass(found) {
+        return Decision::NoTerm;
+    }
     let needs_terms = matches!(mode, Some(Mode::Sparse | Mode::Hybrid));
     let needs_vectors = matches!(mode, Some(Mode::Dense | Mode::Hybrid));
     if mode.is_none() || (needs_vectors && view.partition().zone().vectors > 0) {
@@ -70,7 +80,7 @@ pub(crate) fn decide_channels(view: &View, mode: Option<Mode>, found: &Found<'_>
     }
     match needs_terms {
         false => Decision::NoVector,
-        true if found.any() => Decision::Search,
+        true if terms.any_scores(found) => Decision::Search,
         true => Decision::NoTerm,
     }
 }

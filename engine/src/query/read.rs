@@ -1,8 +1,8 @@
 //! Ranked rows to hits: the only place where a query reads names, tags and text.
 
-use chronolith_segments::{Scope, SourceClass, Stored, TimeOrder};
+use chronolith_segments::{Scope, SegmentError, SourceClass, Stored, TimeOrder};
 
-use super::analyse::QueryTerm;
+use super::analyse::{QueryTerm, QueryTerms};
 use super::bm25::shown;
 use super::context::{Neighbour, neighbours};
 use super::pack::{Carried, Cost, pack};
@@ -10,6 +10,7 @@ use super::recency::Aging;
 use super::request::Request;
 use super::response::{ContextRow, Hit, HitExplanation, Signals, TermPart};
 use super::run::{Asked, Ranked};
+use super::snippet::{Snippet, Snippets};
 use super::view::View;
 use crate::error::Error;
 
@@ -17,7 +18,7 @@ use crate::error::Error;
 pub(crate) struct Wanted<'a> {
     pub(crate) asked: &'a Asked<'a>,
     pub(crate) request: &'a Request,
-    pub(crate) terms: &'a [QueryTerm],
+    pub(crate) query: &'a QueryTerms,
     pub(crate) aging: Aging,
 }
 
@@ -25,10 +26,12 @@ impl Wanted<'_> {
     /// The hits with as much text as the budget allows, and the tokens of that text.
     pub(crate) fn hits(&self, views: &[View], ranked: &[Ranked]) -> Result<(Vec<Hit>, u64), Error> {
         let (carried, text_tokens) = self.choose_text(views, ranked)?;
+        let snippets = self.request.snippet_chars;
+        let snippets = snippets.map(|chars| Snippets::new(self.asked.analyzer, self.query, chars));
         let hits = ranked
             .iter()
             .zip(carried)
-            .map(|(ranked, carried)| self.hit(views, ranked, carried));
+            .map(|(ranked, carried)| self.hit(views, ranked, carried, snippets.as_ref()));
         Ok((hits.collect::<Result<_, _>>()?, text_tokens))
     }
 
@@ -61,14 +64,36 @@ impl Wanted<'_> {
         Ok((carried, text_tokens))
     }
 
-    fn hit(&self, views: &[View], ranked: &Ranked, carried: Carried) -> Result<Hit, Error> {
+    /// What the hit carries of its stored parts, and its snippet.
+    fn stored(
+        &self,
+        view: &View,
+        row: u32,
+        carried: Carried,
+        snippets: Option<&Snippets<'_>>,
+    ) -> Result<(Stored, Option<Snippet>), Error> {
+        if carried == Carried::Nothing && snippets.is_none() {
+            return Ok((Stored::default(), None));
+        }
+        let stored = view.partition().stored(row)?;
+        let snippet = snippets.map(|snippets| snippets.cut(&stored.text));
+        match carried {
+            Carried::Nothing => Ok((Stored::default(), snippet)),
+            Carried::Text | Carried::Summary => Ok((stored, snippet)),
+        }
+    }
+
+    fn hit(
+        &self,
+        views: &[View],
+        ranked: &Ranked,
+        carried: Carried,
+        snippets: Option<&Snippets<'_>>,
+    ) -> Result<Hit, Error> {
         let (view, row) = (&views[ranked.candidate.view], ranked.candidate.row);
         let partition = view.partition();
         let fields = partition.fields(row)?;
-        let stored = match carried {
-            Carried::Nothing => Stored::default(),
-            Carried::Text | Carried::Summary => partition.stored(row)?,
-        };
+        let (stored, snippet) = self.stored(view, row, carried, snippets)?;
         let text = match carried {
             Carried::Text => Some(stored.text),
             Carried::Summary => stored.summary,
@@ -86,6 +111,7 @@ impl Wanted<'_> {
             tags: partition.tags(row)?,
             carried,
             text,
+            snippet,
             speaker: stored.speaker,
             source: stored.source,
             attributes: stored.attributes,
@@ -123,17 +149,30 @@ impl Wanted<'_> {
         }
         let partition = view.partition();
         let length = partition.length(row)?;
-        let mut terms = Vec::new();
-        for term in self.terms {
+        let part = |term: &QueryTerm, stands_for: Option<&str>| -> Result<_, SegmentError> {
             let freq = super::sparse::freq_in(view, row, &term.term)?;
-            if freq > 0 {
-                let score = shown(term.scorer.score(freq, length));
-                terms.push(TermPart {
-                    term: String::from_utf8_lossy(&term.term).into_owned(),
-                    freq,
-                    score,
-                });
+            Ok((freq > 0).then(|| TermPart {
+                term: String::from_utf8_lossy(&term.term).into_owned(),
+                freq,
+                score: shown(term.scorer.score(freq, length)),
+                stands_for: stands_for.map(str::to_owned),
+            }))
+        };
+        let mut terms = Vec::new();
+        for term in &self.query.terms {
+            terms.extend(part(term, None)?);
+        }
+        for group in &self.query.groups {
+            let clause = self.request.clauses[group.clause].text();
+            let mut best: Option<TermPart> = None;
+            for term in &group.members {
+                let part = part(term, Some(clause))?;
+                best = match (best, part) {
+                    (Some(best), Some(part)) if part.score > best.score => Some(part),
+                    (best, part) => best.or(part),
+                };
             }
+            terms.extend(best);
         }
         terms.sort_by(|a, b| {
             b.score

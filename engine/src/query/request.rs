@@ -2,13 +2,14 @@
 
 use chronolith_segments::{Refused, ScopeRanges, ScopeSelector, SourceClass};
 
+use super::clauses::{CLAUSES_MAX, Clause, SyntaxError, TextQuery};
 use super::sparse::Scoring;
 
 /// Most hits a request may ask for.
 pub const K_MAX: usize = 10_000;
-/// Longest query text, bytes.
+/// Longest query text, the texts of its clauses included, bytes.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Most distinct terms of a query after analysis.
+/// Most distinct terms of a query after analysis, those that its clauses stand for included.
 pub const TERMS_MAX: usize = 1024;
 /// Most scope selectors of a request.
 pub const SCOPES_MAX: usize = 1024;
@@ -16,6 +17,8 @@ pub const SCOPES_MAX: usize = 1024;
 pub const TAG_FILTERS_MAX: usize = 64;
 /// Most rows of context on each side of a hit.
 pub const CONTEXT_MAX: usize = 1000;
+/// Longest snippet, characters.
+pub const SNIPPET_CHARS_MAX: usize = 10_000;
 /// Most threads of one request.
 pub const THREADS_MAX: usize = 64;
 /// Age constant where a boost does not name one: 30 days, µs.
@@ -130,6 +133,7 @@ pub struct TokenBudget {
 pub struct Request {
     pub(crate) scopes: Vec<ScopeSelector>,
     pub(crate) text: Option<String>,
+    pub(crate) clauses: Vec<Clause>,
     pub(crate) vector: Option<Vec<f32>>,
     pub(crate) k: usize,
     pub(crate) mode: Mode,
@@ -144,6 +148,7 @@ pub struct Request {
     pub(crate) context: (usize, usize),
     pub(crate) budget: Option<TokenBudget>,
     pub(crate) ids_only: bool,
+    pub(crate) snippet_chars: Option<usize>,
     pub(crate) explain: bool,
     pub(crate) partial: bool,
     pub(crate) model: Option<String>,
@@ -159,6 +164,7 @@ impl Request {
         Self {
             scopes: vec![scope],
             text: None,
+            clauses: Vec::new(),
             vector: None,
             k: 10,
             mode: Mode::Auto,
@@ -173,6 +179,7 @@ impl Request {
             context: (0, 0),
             budget: None,
             ids_only: false,
+            snippet_chars: None,
             explain: false,
             partial: false,
             model: None,
@@ -189,11 +196,130 @@ impl Request {
         self
     }
 
-    /// The query in words.
+    /// The query in words. Every sign is text; see [`Request::query_text`] for one where signs
+    /// mean something.
     #[must_use]
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
         self
+    }
+
+    /// Adds the clauses of a line such as `+must -not "exact phrase" pre* fuzz~ word^2.5`; the
+    /// table is at [`TextQuery`].
+    ///
+    /// # Errors
+    /// [`SyntaxError`] with the column at fault.
+    pub fn query_text(mut self, text: &str) -> Result<Self, SyntaxError> {
+        let clauses = TextQuery::parse(text)?.into_clauses();
+        self.clauses.extend(clauses);
+        Ok(self)
+    }
+
+    /// Adds a clause. There may be [`CLAUSES_MAX`].
+    ///
+    /// ```
+    /// use chronolith::{Batch, Options, Record, Request, Scope, ScopeSelector, Setup, Store};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = Store::open(dir.path().join("memory"), Options::create(Setup::default()))?;
+    /// let scope = Scope::parse("user/ana")?;
+    /// let mut batch = Batch::new();
+    /// for (id, text) in [
+    ///     ("a", "the staging proxy listens on 8443"),
+    ///     ("b", "the old staging proxy listened on 80"),
+    ///     ("c", "a proxy for staging"),
+    ///     ("d", "the deployment moved"),
+    /// ] {
+    ///     batch.upsert(Record::new(scope.clone(), id, 0, text));
+    /// }
+    /// store.write(batch)?;
+    /// let ask = || Request::within(ScopeSelector::Subtree(scope.clone()));
+    /// let ids = |request: Request| -> Result<String, chronolith::Error> {
+    ///     let hits = store.retrieve(&request)?.hits;
+    ///     Ok(hits.iter().map(|hit| hit.id.as_str()).collect())
+    /// };
+    /// assert_eq!(ids(ask().text("proxy").exclude("old"))?, "ca");
+    /// assert_eq!(ids(ask().phrase("staging proxy"))?, "ab");
+    /// assert_eq!(ids(ask().text("staging port").require("8443"))?, "a");
+    /// assert_eq!(ids(ask().prefix("deplo"))?, "d");
+    /// assert_eq!(ids(ask().fuzzy("stagng", 1))?, "cab");
+    /// # store.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn clause(mut self, clause: Clause) -> Self {
+        self.clauses.push(clause);
+        self
+    }
+
+    /// Only rows that hold all of these words, which score as the text's do.
+    #[must_use]
+    pub fn require(self, words: impl Into<String>) -> Self {
+        self.clause(Clause::Require {
+            words: words.into(),
+            weight: 1.0,
+        })
+    }
+
+    /// Only rows that hold none of these words.
+    #[must_use]
+    pub fn exclude(self, words: impl Into<String>) -> Self {
+        self.clause(Clause::Exclude {
+            words: words.into(),
+        })
+    }
+
+    /// Only rows whose text has these words one after the other; they score as the text's do.
+    /// Texts are read only of rows that score enough, and of [`PHRASE_CHECKS_MAX`] at most:
+    /// past them the answer is marked [`Exactness::BudgetCut`] with the best score that was not
+    /// verified.
+    ///
+    /// [`PHRASE_CHECKS_MAX`]: super::PHRASE_CHECKS_MAX
+    /// [`Exactness::BudgetCut`]: super::Exactness::BudgetCut
+    #[must_use]
+    pub fn phrase(self, words: impl Into<String>) -> Self {
+        self.clause(Clause::Phrase {
+            words: words.into(),
+            weight: 1.0,
+        })
+    }
+
+    /// Rows with a word that begins so score by the best such word. More than
+    /// [`EXPANSIONS_MAX`] different ones in the requested scopes are refused.
+    ///
+    /// [`EXPANSIONS_MAX`]: super::EXPANSIONS_MAX
+    #[must_use]
+    pub fn prefix(self, start: impl Into<String>) -> Self {
+        self.clause(Clause::Prefix {
+            start: start.into(),
+            weight: 1.0,
+        })
+    }
+
+    /// Rows with a word at most `distance` changes away, 1 or 2, score by the best such word.
+    /// More than [`EXPANSIONS_MAX`] different ones in the requested scopes are refused.
+    ///
+    /// [`EXPANSIONS_MAX`]: super::EXPANSIONS_MAX
+    #[must_use]
+    pub fn fuzzy(self, word: impl Into<String>, distance: u8) -> Self {
+        self.clause(Clause::Fuzzy {
+            word: word.into(),
+            distance,
+            weight: 1.0,
+        })
+    }
+
+    /// Words that count `weight` times, above 0 and at most [`WEIGHT_MAX`].
+    ///
+    /// [`WEIGHT_MAX`]: super::WEIGHT_MAX
+    #[must_use]
+    pub fn weighted(self, words: impl Into<String>, weight: f64) -> Self {
+        self.clause(Clause::Words {
+            words: words.into(),
+            weight,
+        })
     }
 
     /// The query as a vector of the store's dimension.
@@ -308,6 +434,15 @@ impl Request {
         self
     }
 
+    /// Returns with each hit the stretch of its text with most of the question in it, at most
+    /// `chars_max` characters (1 to [`SNIPPET_CHARS_MAX`]). Reads the text of every hit, also of
+    /// those that carry none; a token budget does not count it.
+    #[must_use]
+    pub fn snippets(mut self, chars_max: usize) -> Self {
+        self.snippet_chars = Some(chars_max);
+        self
+    }
+
     /// Returns each hit's score term by term.
     #[must_use]
     pub fn explain(mut self) -> Self {
@@ -365,12 +500,21 @@ impl Request {
         if self.k > K_MAX {
             return refuse("k", format!("is {}; at most {K_MAX}", self.k));
         }
-        if self
-            .text
-            .as_ref()
-            .is_some_and(|text| text.len() > TEXT_BYTES_MAX)
+        let clauses = self.clauses.iter().map(|clause| clause.text().len());
+        let bytes = clauses.sum::<usize>() + self.text.as_ref().map_or(0, String::len);
+        if bytes > TEXT_BYTES_MAX {
+            return refuse(
+                "text",
+                format!("is longer than {TEXT_BYTES_MAX} bytes, its clauses included"),
+            );
+        }
+        if let Some(chars) = self.snippet_chars
+            && !(1..=SNIPPET_CHARS_MAX).contains(&chars)
         {
-            return refuse("text", format!("is longer than {TEXT_BYTES_MAX} bytes"));
+            return refuse(
+                "snippets",
+                format!("asks for {chars} characters; 1 to {SNIPPET_CHARS_MAX}"),
+            );
         }
         if !(1..=THREADS_MAX).contains(&self.threads) {
             return refuse(
@@ -395,9 +539,23 @@ impl Request {
                 format!("asks for more than {CONTEXT_MAX} rows on a side"),
             );
         }
+        self.check_clauses()?;
         self.check_tags()?;
         self.check_weights()?;
         ScopeRanges::new(&self.scopes)
+    }
+
+    fn check_clauses(&self) -> Result<(), Refused> {
+        if self.clauses.len() > CLAUSES_MAX {
+            let message = format!("are {}; at most {CLAUSES_MAX}", self.clauses.len());
+            return Err(Refused::new("clauses", message));
+        }
+        self.clauses.iter().try_for_each(Clause::check)
+    }
+
+    /// True where rows can score by words.
+    pub(crate) fn has_words(&self) -> bool {
+        self.text.is_some() || self.clauses.iter().any(Clause::scores)
     }
 
     fn check_tags(&self) -> Result<(), Refused> {

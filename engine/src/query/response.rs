@@ -8,6 +8,7 @@ use super::dense::DenseCounters;
 use super::pack::Carried;
 use super::prune::Decision;
 use super::request::{Fusion, Mode, Recency};
+use super::snippet::Snippet;
 use super::sparse::SparseCounters;
 use super::view::PartitionName;
 
@@ -73,6 +74,10 @@ pub struct TermPart {
     pub freq: u32,
     /// What it contributes.
     pub score: f64,
+    /// The prefix or fuzzy word that stands for it, where it is here for that: the best of the
+    /// terms that the row holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stands_for: Option<String>,
 }
 
 /// Why a hit has its score.
@@ -128,6 +133,9 @@ pub struct Hit {
     pub carried: Carried,
     /// The full text, the summary in its place, or nothing.
     pub text: Option<String>,
+    /// The best stretch of the full text, where the request asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snippet: Option<Snippet>,
     /// Who said it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speaker: Option<String>,
@@ -167,6 +175,24 @@ pub struct PlannedTerm {
     pub idf: f64,
 }
 
+/// A clause of the query and what it became.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlannedClause {
+    /// Name of its kind, as [`Clause::kind`] says it.
+    ///
+    /// [`Clause::kind`]: super::Clause::kind
+    pub kind: &'static str,
+    /// As it was given.
+    pub text: String,
+    /// What its score is multiplied by; 0 where it has none.
+    pub weight: f64,
+    /// Its terms, ascending; none of a prefix or fuzzy word.
+    pub terms: Vec<String>,
+    /// The terms that a prefix or fuzzy word stands for, ascending. Only the best of those that
+    /// a row holds counts for it.
+    pub expansions: Vec<PlannedTerm>,
+}
+
 /// What became of one partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedPartition {
@@ -187,6 +213,8 @@ pub struct Layout {
     pub sparse: SparseCounters,
     /// What the dense pass did.
     pub dense: DenseCounters,
+    /// Texts that were read to verify phrases.
+    pub phrase_checks: u32,
     /// Stage and microseconds, in order.
     pub stages_us: Vec<(&'static str, u64)>,
 }
@@ -202,7 +230,10 @@ pub struct Plan {
     pub analyzer: String,
     /// Terms of the query, in full where `explain` was asked for, else empty.
     pub terms: Vec<PlannedTerm>,
-    /// How many distinct terms the query has.
+    /// Clauses of the query with what they became, where `explain` was asked for, else empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clauses: Vec<PlannedClause>,
+    /// How many distinct terms the query has, those that filter or are one of several included.
     pub term_count: usize,
     /// The population that df, N and lengths come from.
     pub statistics: Statistics,

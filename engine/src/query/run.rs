@@ -5,15 +5,18 @@ use chronolith_segments::{Refused, ScopeRanges, VectorSpace, check_vector};
 use chronolith_vfs::{Clock, Threads};
 use hashbrown::HashMap;
 
-use super::analyse::{self, QueryTerm};
+use super::analyse::{self, QueryTerm, QueryTerms};
 use super::bm25::Statistics;
+use super::clauses::{ClauseRows, words_of};
 use super::fuse::{self, Fused};
 use super::lookup::Found;
 use super::order::{Candidate, TopK};
 use super::prune::{self, Decision, Filters};
 use super::recency::Aging;
 use super::request::{Fusion, Mode, Recency, Request};
-use super::response::{Exactness, Layout, Plan, PlannedPartition, PlannedTerm, Response};
+use super::response::{
+    Exactness, Layout, Plan, PlannedClause, PlannedPartition, PlannedTerm, Response,
+};
 use super::sparse::{Pace, Sparse};
 use super::view::{Source, View};
 use super::{dense, latest, read};
@@ -47,7 +50,7 @@ struct Query<'a> {
     asked: &'a Asked<'a>,
     request: &'a Request,
     vector: Option<Vec<f32>>,
-    terms: Vec<QueryTerm>,
+    terms: QueryTerms,
     aging: Aging,
 }
 
@@ -62,10 +65,8 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
     let scopes = request.check()?;
     let vector = check_query_vector(asked, request)?;
     let (mode, reason) = choose_mode(request, vector.is_some())?;
-    let words = match (&request.text, mode) {
-        (Some(text), Some(Mode::Sparse | Mode::Hybrid)) => analyse::terms_of(asked.analyzer, text)?,
-        _ => Vec::new(),
-    };
+    let scores = matches!(mode, Some(Mode::Sparse | Mode::Hybrid));
+    let words = words_of(asked.analyzer, request, scores)?;
     let now_us = request.now_us.unwrap_or_else(|| asked.clock.now_us());
 
     let (mut views, skipped) = open_views(asked, &scopes)?;
@@ -76,10 +77,15 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
 
     // Statistics come from every view, whatever was decided of it.
     let statistics = analyse::statistics(&views)?;
-    let (terms, mut found) = analyse::weigh(&views, statistics, words)?;
-    for (decision, (view, found)) in decisions.iter_mut().zip(views.iter().zip(&found)) {
+    let (terms, mut found) = analyse::weigh(&views, statistics, words, request, asked.analyzer)?;
+    for (decision, (view, found)) in decisions.iter_mut().zip(views.iter().zip(&mut found)) {
         if *decision == Decision::Search {
-            *decision = prune::decide_channels(view, mode, found);
+            *decision = prune::decide_channels(view, mode, &terms, found);
+        }
+        // The sparse pass asks of few rows, and those in order: it needs no sets.
+        if *decision == Decision::Search && mode != Some(Mode::Sparse) && !terms.filter.is_empty() {
+            let rows = ClauseRows::read(&terms.filter, view, found)?;
+            view.clause_rows.get_or_init(|| rows);
         }
     }
     stages.done("analyse");
@@ -109,11 +115,17 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
         mut stages,
         ..
     } = search;
+    let unverified = query.unverified(fusion);
+    stages.layout.phrase_checks = query.terms.filter.phrases.checks();
+    let unvisited = match (unvisited, unverified) {
+        (Some(a), Some(b)) => Some(a.max(b)),
+        (a, b) => a.or(b),
+    };
 
     let wanted = read::Wanted {
         asked,
         request,
-        terms: &query.terms,
+        query: &query.terms,
         aging,
     };
     let (hits, text_tokens) = wanted.hits(&views, &ranked)?;
@@ -208,7 +220,7 @@ fn choose_mode(
     request: &Request,
     has_vector: bool,
 ) -> Result<(Option<Mode>, &'static str), Refused> {
-    match (request.mode, request.text.is_some(), has_vector) {
+    match (request.mode, request.has_words(), has_vector) {
         (Mode::Dense | Mode::Hybrid, _, false) => {
             Err(Refused::new("vector", "is missing; this mode needs one"))
         }
@@ -324,7 +336,7 @@ impl Query<'_> {
     ) -> Result<Vec<Candidate>, Error> {
         let mut top = TopK::new(search.views, k, self.request.distinct);
         let sparse = Sparse {
-            terms: &self.terms,
+            query: &self.terms,
             aging,
             scoring: self.request.scoring,
             threads: (self.request.threads, self.asked.threads),
@@ -355,7 +367,8 @@ impl Query<'_> {
         if let (Some(space), Some(vector)) = (self.asked.space, &self.vector) {
             for index in &search.chosen {
                 let view = &search.views[*index];
-                let counters = dense::score_view(view, *index, space, vector, &mut top)?;
+                let phrases = &self.terms.filter.phrases;
+                let counters = dense::score_view(view, *index, space, vector, phrases, &mut top)?;
                 search.stages.layout.dense.vectors += counters.vectors;
             }
         }
@@ -369,6 +382,46 @@ impl Query<'_> {
             bm25: Some(candidate.base),
             ..Ranked::of(candidate)
         }
+    }
+
+    /// No fused score is larger.
+    fn fused_max(&self, fusion: Fusion) -> f64 {
+        self.aging.shown_bound(fuse::score_max(fusion), i64::MAX)
+    }
+
+    /// No row whose phrases were not verified has a larger score; `None` where all were.
+    fn unverified(&self, fusion: Option<Fusion>) -> Option<f64> {
+        let score = self.terms.filter.phrases.unverified()?;
+        Some(match fusion {
+            Some(fusion) => self.fused_max(fusion),
+            // The dense pass knows the score before age alone.
+            None if self.vector.is_some() => self.aging.shown_bound(score, i64::MAX),
+            None => score,
+        })
+    }
+
+    /// The clauses with what they became; only where the request explains.
+    fn planned_clauses(&self) -> Vec<PlannedClause> {
+        if !self.request.explain {
+            return Vec::new();
+        }
+        let clauses = self.request.clauses.iter().enumerate();
+        let planned = clauses.map(|(place, clause)| {
+            let group = self.terms.groups.iter().find(|group| group.clause == place);
+            let terms = self.terms.by_clause[place].iter();
+            PlannedClause {
+                kind: clause.kind(),
+                text: clause.text().to_owned(),
+                weight: clause.weight(),
+                terms: terms
+                    .map(|term| String::from_utf8_lossy(term).into_owned())
+                    .collect(),
+                expansions: group.map_or_else(Vec::new, |group| {
+                    group.members.iter().map(planned_term).collect()
+                }),
+            }
+        });
+        planned.collect()
     }
 
     /// Decay and boost re-rank the best C; without them the best k are the answer.
@@ -392,7 +445,7 @@ impl Query<'_> {
         let sparse = self.sparse(search, length, Aging::off())?;
         let dense = self.dense(search, length)?;
         // A cut list leaves every fused score open, up to the largest there is.
-        search.unvisited = search.unvisited.map(|_| fuse::score_max(fusion));
+        search.unvisited = search.unvisited.map(|_| self.fused_max(fusion));
         let fused = fuse::fuse(&sparse, &dense, fusion);
         let fused = fused.into_iter().map(Ranked::of_fused).collect();
         let ranked = self.re_rank(search.views, fused)?;
@@ -470,6 +523,15 @@ impl Ranked {
     }
 }
 
+fn planned_term(term: &QueryTerm) -> PlannedTerm {
+    PlannedTerm {
+        term: String::from_utf8_lossy(&term.term).into_owned(),
+        weight: term.weight,
+        df: term.df,
+        idf: term.idf,
+    }
+}
+
 #[expect(
     clippy::too_many_arguments,
     reason = "gathers what every stage decided, once"
@@ -485,23 +547,18 @@ fn plan(
     layout: Layout,
 ) -> Plan {
     let explain = query.request.explain;
-    let show_term = |term: &QueryTerm| PlannedTerm {
-        term: String::from_utf8_lossy(&term.term).into_owned(),
-        weight: term.weight,
-        df: term.df,
-        idf: term.idf,
-    };
     Plan {
         mode,
         reason,
         analyzer: query.asked.analyzer.id(),
         // Content is shown only where it was asked for.
         terms: if explain {
-            query.terms.iter().map(show_term).collect()
+            query.terms.terms.iter().map(planned_term).collect()
         } else {
             Vec::new()
         },
-        term_count: query.terms.len(),
+        clauses: query.planned_clauses(),
+        term_count: query.terms.count,
         statistics,
         tags: if explain {
             filters.tag_names()

@@ -1,6 +1,6 @@
 //! What does one query see of one partition: its runs, its dead rows and its filters.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use chronolith_segments::{
     Partition, Run, ScopeRanges, SegmentError, TimeOrder, segment_file_name,
@@ -8,6 +8,7 @@ use chronolith_segments::{
 use roaring::RoaringBitmap;
 
 use super::bm25::Statistics;
+use super::clauses::ClauseRows;
 
 /// How a partition is called in plans: stable across queries of one version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -47,6 +48,9 @@ pub(crate) struct View {
     pub(crate) dead_rows: Vec<Vec<u32>>,
     /// Set by pruning; `None` = every live row passes the tag filter.
     pub(crate) tagged: Option<RoaringBitmap>,
+    /// Set once terms are looked up, where rows are not asked in ascending order or all of
+    /// them are: what clauses require and exclude.
+    pub(crate) clause_rows: OnceLock<ClauseRows>,
     /// Half-open event time window, where the request has one that cuts this partition.
     pub(crate) window_us: Option<(i64, i64)>,
     /// Weakest source class column value that passes; 0 = all.
@@ -80,6 +84,7 @@ impl View {
             runs,
             dead_rows,
             tagged: None,
+            clause_rows: OnceLock::new(),
             window_us: None,
             class_min: 0,
         }))
@@ -126,6 +131,9 @@ impl View {
             .as_ref()
             .is_some_and(|tagged| !tagged.contains(row))
         {
+            return Ok(false);
+        }
+        if self.clause_rows.get().is_some_and(|rows| !rows.passes(row)) {
             return Ok(false);
         }
         if self.class_min > 0 && self.partition().source_class(row)? < self.class_min {

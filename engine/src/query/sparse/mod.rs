@@ -14,6 +14,8 @@
 //! * `visit`: the views in order, on one thread or several, and the stop.
 //! * `few`: the rows that a time range or tags leave, where they are fewer than postings.
 //! * `run`: one run of rows, pruned.
+//! * `group`: terms of which the best counts.
+//! * `verify`: the order in which texts are read for phrases.
 //! * `table`: contributions ready made.
 //! * `pace`: the budget of time.
 //! * `exhaustive`: every posting; the oracle, and the way for weights that do not fit 31 bits.
@@ -21,9 +23,11 @@
 mod bound;
 mod exhaustive;
 mod few;
+mod group;
 mod pace;
 mod run;
 mod table;
+mod verify;
 mod visit;
 
 use chronolith_segments::SegmentError;
@@ -32,7 +36,7 @@ use chronolith_vfs::Threads;
 pub(crate) use pace::Pace;
 
 use self::visit::Visit;
-use super::analyse::QueryTerm;
+use super::analyse::{QueryTerm, QueryTerms};
 use super::lookup::Found;
 use super::order::TopK;
 use super::recency::Aging;
@@ -80,7 +84,7 @@ pub(crate) enum Scoring {
 
 /// The query as the pass sees it.
 pub(crate) struct Sparse<'q> {
-    pub(crate) terms: &'q [QueryTerm],
+    pub(crate) query: &'q QueryTerms,
     pub(crate) aging: Aging,
     pub(crate) scoring: Scoring,
     /// How many threads may work on it, and where they come from.
@@ -115,7 +119,9 @@ impl Sparse<'_> {
             let mut outcome = SparseOutcome::default();
             for index in chosen {
                 let view = &views[*index];
-                let counters = exhaustive::score_view(view, *index, self.terms, self.aging, top)?;
+                let found = &mut found[*index];
+                let counters =
+                    exhaustive::score_view(view, *index, self.query, found, self.aging, top)?;
                 outcome.counters.add(&counters);
             }
             return Ok(outcome);
@@ -127,8 +133,11 @@ impl Sparse<'_> {
 
     /// True where every sum of contributions fits the windows' 31 bits.
     fn fits(&self) -> bool {
-        let ceilings = self.terms.iter().map(|term| term.scorer.ceiling());
-        ceilings.sum::<i64>() <= i64::from(i32::MAX)
+        let ceiling = |term: &QueryTerm| term.scorer.ceiling();
+        let terms = self.query.terms.iter().map(ceiling);
+        let groups = self.query.groups.iter();
+        let best = groups.filter_map(|group| group.members.iter().map(ceiling).max());
+        terms.sum::<i64>() + best.sum::<i64>() <= i64::from(i32::MAX)
     }
 }
 

@@ -17,9 +17,12 @@ use chronolith_vfs::planted::{self, Bug};
 
 use super::SparseCounters;
 use super::bound::{optional, prefix_sums};
+use super::group::Group;
 use super::pace::Pace;
 use super::table::ScoreTable;
+use super::verify::offer_verified;
 use crate::query::bm25::{SCALE, shown};
+use crate::query::clauses::{Phrases, RunFilter};
 use crate::query::lookup::Cursor;
 use crate::query::order::{Candidate, TopK};
 use crate::query::recency::Aging;
@@ -32,15 +35,42 @@ const WINDOW_MAX: u32 = 1 << 16;
 const WINDOW_POSTINGS: u64 = 1 << 13;
 /// A window with more than one posting in so many rows is scanned, not remembered.
 const DENSE_SHARE: usize = 8;
+/// How many postings are read in the time that one row is asked for.
+const ASK_COST: u64 = 8;
 /// Sums that are compared at once in a scan.
 const SCAN: usize = 32;
 
-/// One term's postings in the run.
+/// What contributes to a row at once: a term, or the best of several.
+pub(super) enum Scored<'a> {
+    Term(Cursor<'a>, &'a ScoreTable),
+    Group(Group<'a>),
+}
+
+/// One term's or one group's postings in the run.
 pub(super) struct List<'a> {
-    pub(super) cursor: Cursor<'a>,
-    pub(super) table: &'a ScoreTable,
-    /// No posting of it contributes more.
+    pub(super) scored: Scored<'a>,
+    /// No row gets more from it.
     pub(super) bound: u32,
+    /// Rows that it does not hold are out.
+    pub(super) required: bool,
+}
+
+impl List<'_> {
+    /// Its postings in the run.
+    pub(super) fn count(&self) -> u64 {
+        match &self.scored {
+            Scored::Term(cursor, _) => u64::from(cursor.count()),
+            Scored::Group(group) => group.count(),
+        }
+    }
+
+    /// How many cursors a row is asked for in.
+    pub(super) fn cursors(&self) -> usize {
+        match &self.scored {
+            Scored::Term(..) => 1,
+            Scored::Group(group) => group.cursors(),
+        }
+    }
 }
 
 /// Memory that outlives a query: sums are zero and bits clear between windows.
@@ -50,7 +80,7 @@ pub(super) struct Scratch {
     touched: Vec<u64>,
     rows: Vec<u32>,
     freqs: Vec<u32>,
-    /// Where each list's postings end in `rows`.
+    /// Where each list's postings end in `rows`; a group has contributions for frequencies.
     ends: Vec<usize>,
 }
 
@@ -63,18 +93,23 @@ pub(super) struct RunScorer<'p, 't, 'c> {
     pub(super) newest_us: i64,
     /// One byte a row, or empty: see `Partition::short_lengths`.
     pub(super) lengths: &'p [u8],
+    pub(super) phrases: &'p Phrases,
+    /// Rows of a window whose phrases are not verified yet.
+    pub(super) waiting: Vec<Candidate>,
     pub(super) top: &'p mut TopK<'t>,
     pub(super) counters: &'p mut SparseCounters,
     pub(super) pace: &'p mut Pace<'c>,
 }
 
-/// The lists that are only asked, with the sums of their bounds.
-struct Asked<'l, 'a> {
+/// What is asked of a row that scores: the clauses' filter, and the lists that are not read,
+/// with the sums of their bounds.
+struct Asked<'l, 'a, 'f> {
+    filter: &'l mut RunFilter<'f>,
     lists: &'l mut [List<'a>],
     sums: &'l [i64],
 }
 
-impl Asked<'_, '_> {
+impl Asked<'_, '_, '_> {
     /// What a row gains from all of them at most.
     fn sum(&self) -> i64 {
         self.sums[self.lists.len()]
@@ -88,11 +123,14 @@ impl RunScorer<'_, '_, '_> {
         &mut self,
         run: &Run,
         mut lists: Vec<List<'_>>,
+        mut filter: RunFilter<'_>,
         scratch: &mut Scratch,
     ) -> Result<(), SegmentError> {
         lists.sort_by_key(|list| list.bound);
+        let is_driven = drive(&mut lists);
         let sums = prefix_sums(lists.iter().map(|list| list.bound));
-        let width = window_rows(run, &lists);
+        let driver = if is_driven { lists.len() - 1 } else { 0 };
+        let width = window_rows(run, &lists[driver..]);
         let mut start = run.rows.start;
         while start < run.rows.end {
             let optional = optional(&sums, self.floor());
@@ -100,13 +138,15 @@ impl RunScorer<'_, '_, '_> {
                 return Ok(());
             }
             let end = run.rows.end.min(start.saturating_add(width));
-            let (asked, read) = lists.split_at_mut(optional);
+            let (asked, read) = lists.split_at_mut(optional.max(driver));
             let mut asked = Asked {
+                filter: &mut filter,
                 lists: asked,
                 sums: &sums,
             };
             self.counters.windows += 1;
             self.window(start..end, read, &mut asked, scratch)?;
+            self.offer_waiting()?;
             start = end;
         }
         Ok(())
@@ -117,17 +157,25 @@ impl RunScorer<'_, '_, '_> {
         &mut self,
         rows: &[u32],
         mut lists: Vec<List<'_>>,
+        mut filter: RunFilter<'_>,
     ) -> Result<(), SegmentError> {
         lists.sort_by_key(|list| list.bound);
         let sums = prefix_sums(lists.iter().map(|list| list.bound));
         let mut asked = Asked {
+            filter: &mut filter,
             lists: &mut lists,
             sums: &sums,
         };
         for row in rows {
             self.take(*row, 0, &mut asked)?;
         }
-        Ok(())
+        self.offer_waiting()
+    }
+
+    /// Offers the rows whose phrases were not verified yet, where they hold them.
+    fn offer_waiting(&mut self) -> Result<(), SegmentError> {
+        let (waiting, phrases) = (&mut self.waiting, self.phrases);
+        offer_verified(waiting, phrases, self.view, self.aging, self.top)
     }
 
     /// The least sum with which a row can get in, at least 1.
@@ -148,7 +196,7 @@ impl RunScorer<'_, '_, '_> {
         &mut self,
         rows: Range<u32>,
         read: &mut [List<'_>],
-        asked: &mut Asked<'_, '_>,
+        asked: &mut Asked<'_, '_, '_>,
         scratch: &mut Scratch,
     ) -> Result<(), SegmentError> {
         let width = rows.len();
@@ -160,8 +208,14 @@ impl RunScorer<'_, '_, '_> {
         scratch.freqs.clear();
         scratch.ends.clear();
         for list in &mut *read {
-            list.cursor
-                .read_until(rows.end, &mut scratch.rows, &mut scratch.freqs)?;
+            let (into, freqs) = (&mut scratch.rows, &mut scratch.freqs);
+            match &mut list.scored {
+                Scored::Term(cursor, _) => cursor.read_until(rows.end, into, freqs)?,
+                Scored::Group(group) => {
+                    let score = |table: &_, row, freq| self.contribution(table, row, freq);
+                    group.read_until(rows.end, score, into, freqs)?;
+                }
+            }
             scratch.ends.push(scratch.rows.len());
         }
         let postings = scratch.rows.len();
@@ -191,24 +245,14 @@ impl RunScorer<'_, '_, '_> {
             let rows = &scratch.rows[from..*upto];
             let freqs = &scratch.freqs[from..*upto];
             from = *upto;
-            match list.table.once() {
-                Some(once) if !self.lengths.is_empty() => {
-                    let sums = &mut scratch.sums;
-                    for (row, freq) in rows.iter().zip(freqs) {
-                        let length = self.lengths[*row as usize];
-                        let score = if *freq == 1 && length < LENGTH_LONG {
-                            once[usize::from(length)]
-                        } else {
-                            self.contribution(list, *row, *freq)?
-                        };
-                        sums[(row - start) as usize] += score.cast_signed();
-                    }
-                }
-                _ => {
-                    for (row, freq) in rows.iter().zip(freqs) {
-                        let score = self.contribution(list, *row, *freq)?;
+            match &list.scored {
+                Scored::Group(_) => {
+                    for (row, score) in rows.iter().zip(freqs) {
                         scratch.sums[(row - start) as usize] += score.cast_signed();
                     }
+                }
+                Scored::Term(_, table) => {
+                    self.add_term(start, table, rows, freqs, &mut scratch.sums)?
                 }
             }
             if !dense {
@@ -221,24 +265,67 @@ impl RunScorer<'_, '_, '_> {
         Ok(())
     }
 
+    fn add_term(
+        &self,
+        start: u32,
+        table: &ScoreTable,
+        rows: &[u32],
+        freqs: &[u32],
+        sums: &mut [i32],
+    ) -> Result<(), SegmentError> {
+        match table.once() {
+            Some(once) if !self.lengths.is_empty() => {
+                for (row, freq) in rows.iter().zip(freqs) {
+                    let length = self.lengths[*row as usize];
+                    let score = if *freq == 1 && length < LENGTH_LONG {
+                        once[usize::from(length)]
+                    } else {
+                        self.contribution(table, *row, *freq)?
+                    };
+                    sums[(row - start) as usize] += score.cast_signed();
+                }
+            }
+            _ => {
+                for (row, freq) in rows.iter().zip(freqs) {
+                    let score = self.contribution(table, *row, *freq)?;
+                    sums[(row - start) as usize] += score.cast_signed();
+                }
+            }
+        }
+        Ok(())
+    }
+
     #[inline]
-    fn contribution(&self, list: &List<'_>, row: u32, freq: u32) -> Result<u32, SegmentError> {
+    fn contribution(&self, table: &ScoreTable, row: u32, freq: u32) -> Result<u32, SegmentError> {
         if let Some(length) = self.lengths.get(row as usize) {
-            if let Some(score) = list.table.get(freq, *length) {
+            if let Some(score) = table.get(freq, *length) {
                 return Ok(score);
             }
             if *length < LENGTH_LONG {
-                return Ok(list.table.score(freq, u32::from(*length)));
+                return Ok(table.score(freq, u32::from(*length)));
             }
         }
-        Ok(list.table.score(freq, self.view.partition().length(row)?))
+        Ok(table.score(freq, self.view.partition().length(row)?))
+    }
+
+    /// What the row gets from a list that was not read.
+    fn ask(&self, list: &mut List<'_>, row: u32) -> Result<u32, SegmentError> {
+        match &mut list.scored {
+            Scored::Term(cursor, table) => match cursor.freq_at(row)? {
+                0 => Ok(0),
+                freq => self.contribution(table, row, freq),
+            },
+            Scored::Group(group) => {
+                group.best_at(row, |table, row, freq| self.contribution(table, row, freq))
+            }
+        }
     }
 
     /// Looks at every row of the window.
     fn scan(
         &mut self,
         rows: Range<u32>,
-        asked: &mut Asked<'_, '_>,
+        asked: &mut Asked<'_, '_, '_>,
         sums: &mut [i32],
     ) -> Result<(), SegmentError> {
         let mut need = self.need(asked);
@@ -261,7 +348,7 @@ impl RunScorer<'_, '_, '_> {
     fn walk(
         &mut self,
         rows: Range<u32>,
-        asked: &mut Asked<'_, '_>,
+        asked: &mut Asked<'_, '_, '_>,
         scratch: &mut Scratch,
     ) -> Result<(), SegmentError> {
         let mut need = self.need(asked);
@@ -281,7 +368,7 @@ impl RunScorer<'_, '_, '_> {
     }
 
     /// What the terms that were read must give a row, at least 1.
-    fn need(&self, asked: &Asked<'_, '_>) -> i32 {
+    fn need(&self, asked: &Asked<'_, '_, '_>) -> i32 {
         let need = self.floor().saturating_sub(asked.sum()).max(1);
         i32::try_from(need).unwrap_or(i32::MAX)
     }
@@ -291,10 +378,10 @@ impl RunScorer<'_, '_, '_> {
         &mut self,
         row: u32,
         sum: i32,
-        asked: &mut Asked<'_, '_>,
+        asked: &mut Asked<'_, '_, '_>,
     ) -> Result<bool, SegmentError> {
         self.counters.rows_filtered += 1;
-        if !self.view.passes(row)? {
+        if !self.view.passes(row)? || !asked.filter.passes(row)? {
             return Ok(false);
         }
         let floor = self.floor();
@@ -304,10 +391,7 @@ impl RunScorer<'_, '_, '_> {
                 return Ok(false);
             }
             self.counters.rows_asked += 1;
-            let freq = list.cursor.freq_at(row)?;
-            if freq > 0 {
-                sum += i64::from(self.contribution(list, row, freq)?);
-            }
+            sum += i64::from(self.ask(list, row)?);
         }
         self.counters.rows_scored += 1;
         if sum < floor {
@@ -315,23 +399,42 @@ impl RunScorer<'_, '_, '_> {
         }
         let time_us = self.view.partition().event_time_us(row)?;
         let base = shown(sum);
-        self.top.offer(Candidate {
-            key: self.aging.key(base, time_us),
+        let key = self.aging.key(base, time_us);
+        let candidate = Candidate {
+            key,
             base,
             time_us,
             view: self.index,
             row,
-        })?;
-        Ok(true)
+        };
+        if self.phrases.is_empty() {
+            self.top.offer(candidate)?;
+            return Ok(true);
+        }
+        self.waiting.push(candidate);
+        Ok(false)
     }
+}
+
+/// Puts a required list to the end, where it pays to read that one alone and to ask the others
+/// for its rows: every hit is among them. True if there is such a list.
+fn drive(lists: &mut Vec<List<'_>>) -> bool {
+    let required = lists.iter().enumerate().filter(|(_, list)| list.required);
+    let Some((place, rarest)) = required.min_by_key(|(_, list)| list.count()) else {
+        return false;
+    };
+    let all: u64 = lists.iter().map(List::count).sum();
+    let pays = rarest.count().saturating_mul(ASK_COST) < all;
+    if pays {
+        let rarest = lists.remove(place);
+        lists.push(rarest);
+    }
+    pays
 }
 
 /// Rows of a window: about [`WINDOW_POSTINGS`] postings.
 fn window_rows(run: &Run, lists: &[List<'_>]) -> u32 {
-    let postings: u64 = lists
-        .iter()
-        .map(|list| u64::from(list.cursor.count()))
-        .sum();
+    let postings: u64 = lists.iter().map(List::count).sum();
     let rows = run.rows.len() as u64 * WINDOW_POSTINGS / postings.max(1);
     let rows = rows.clamp(u64::from(WINDOW_MIN), u64::from(WINDOW_MAX));
     u32::try_from(rows).unwrap_or(WINDOW_MAX)

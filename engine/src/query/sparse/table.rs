@@ -86,6 +86,7 @@ mod tests {
     fn the_table_says_what_the_formula_says() {
         let term = |df| QueryTerm {
             term: b"t".to_vec(),
+            place: 0,
             weight: 3.0,
             df,
             idf: idf(100_000, df),

@@ -16,12 +16,14 @@ use chronolith_vfs::{Job, Threads};
 
 use super::bound::term_bound;
 use super::few;
+use super::group::Group;
 use super::pace::Pace;
-use super::run::{List, RunScorer, Scratch};
+use super::run::{List, RunScorer, Scored, Scratch};
 use super::table::{ScoreTable, narrow};
 use super::{Sparse, SparseCounters, SparseOutcome};
-use crate::query::analyse::QueryTerm;
+use crate::query::analyse::{QueryTerm, QueryTerms};
 use crate::query::bm25::shown;
+use crate::query::clauses::RunFilter;
 use crate::query::lookup::Found;
 use crate::query::order::{Candidate, SharedFloor, TopK};
 use crate::query::view::View;
@@ -43,6 +45,8 @@ pub(super) struct Visit<'w, 'v> {
     /// What each view of `order` knows of the terms; taken once.
     found: Vec<Mutex<Found<'v>>>,
     tables: Vec<ScoreTable>,
+    /// Those of each group's members.
+    group_tables: Vec<Vec<ScoreTable>>,
     /// Place in `order` of the next view that nobody took.
     next: AtomicUsize,
 }
@@ -72,7 +76,7 @@ impl<'w, 'v> Visit<'w, 'v> {
     ) -> Self {
         let bounded = |index: &usize| {
             let index = *index;
-            let sum = sum_bound(sparse.terms, &found[index]);
+            let sum = sum_bound(sparse.query, &found[index]);
             let newest_us = views[index].partition().zone().event_time_us.1;
             let key = sparse.aging.key_bound(shown(sum), newest_us);
             (sum > 0).then_some(Bounded {
@@ -93,7 +97,13 @@ impl<'w, 'v> Visit<'w, 'v> {
             views,
             found: order.iter().map(take).collect(),
             order,
-            tables: ScoreTable::all(sparse.terms),
+            tables: ScoreTable::all(&sparse.query.terms),
+            group_tables: sparse
+                .query
+                .groups
+                .iter()
+                .map(|group| ScoreTable::all(&group.members))
+                .collect(),
             next: AtomicUsize::new(0),
         }
     }
@@ -190,38 +200,89 @@ impl<'w, 'v> Visit<'w, 'v> {
             aging: self.sparse.aging,
             newest_us: bounded.newest_us,
             lengths: view.partition().short_lengths()?,
+            phrases: &self.sparse.query.filter.phrases,
+            waiting: Vec::new(),
             top,
             counters,
             pace,
         };
         for (number, run) in view.runs.iter().enumerate() {
-            let mut lists = Vec::with_capacity(self.tables.len());
-            for (term, table) in self.tables.iter().enumerate() {
-                let Some(entry) = found.entry(term) else {
-                    continue;
-                };
-                let bound = narrow(term_bound(table.scorer, &entry.bounds));
-                if let Some(cursor) = found.cursor(view, term, number)? {
-                    lists.push(List {
-                        cursor,
-                        table,
-                        bound,
-                    });
-                }
-            }
+            let Some(filter) = self.filter(view, &mut found, number)? else {
+                continue;
+            };
+            let lists = self.lists(view, &mut found, number)?;
             if lists.is_empty() {
                 continue;
             }
-            let postings = lists
-                .iter()
-                .map(|list| u64::from(list.cursor.count()))
-                .sum();
-            match few::rows(view, run, few::rows_max(postings, lists.len()))? {
-                Some(rows) => scorer.score_rows(&rows, lists)?,
-                None => scorer.score(run, lists, scratch)?,
+            let postings = lists.iter().map(List::count).sum();
+            let cursors = lists.iter().map(List::cursors).sum();
+            match few::rows(view, run, few::rows_max(postings, cursors))? {
+                Some(rows) => scorer.score_rows(&rows, lists, filter)?,
+                None => scorer.score(run, lists, filter, scratch)?,
             }
         }
         Ok(())
+    }
+
+    /// What clauses ask of the rows of run `number`; `None` where none of them passes.
+    fn filter(
+        &self,
+        view: &'v View,
+        found: &mut Found<'v>,
+        number: usize,
+    ) -> Result<Option<RunFilter<'v>>, SegmentError> {
+        if view.clause_rows.get().is_some() {
+            return Ok(Some(RunFilter::default()));
+        }
+        RunFilter::open(&self.sparse.query.filter, view, found, number)
+    }
+
+    /// What contributes in run `number`.
+    fn lists<'l>(
+        &'l self,
+        view: &'v View,
+        found: &mut Found<'v>,
+        number: usize,
+    ) -> Result<Vec<List<'l>>, SegmentError>
+    where
+        'v: 'l,
+    {
+        let query = self.sparse.query;
+        let mut lists = Vec::with_capacity(self.tables.len() + query.groups.len());
+        for (term, table) in self.tables.iter().enumerate() {
+            let Some(entry) = found.entry(term) else {
+                continue;
+            };
+            let bound = narrow(term_bound(table.scorer, &entry.bounds));
+            if let Some(cursor) = found.cursor(view, term, number)? {
+                lists.push(List {
+                    scored: Scored::Term(cursor, table),
+                    bound,
+                    required: query.filter.required.contains(&term),
+                });
+            }
+        }
+        for (group, tables) in query.groups.iter().zip(&self.group_tables) {
+            let (mut members, mut bound) = (Vec::new(), 0);
+            for (term, table) in group.members.iter().zip(tables) {
+                let Some(entry) = found.entry(term.place) else {
+                    continue;
+                };
+                let own = narrow(term_bound(table.scorer, &entry.bounds));
+                if let Some(cursor) = found.cursor(view, term.place, number)? {
+                    members.push((cursor, table));
+                    bound = bound.max(own);
+                }
+            }
+            if !members.is_empty() {
+                lists.push(List {
+                    scored: Scored::Group(Group::new(members)),
+                    bound,
+                    required: false,
+                });
+            }
+        }
+        Ok(lists)
     }
 
     fn outcome(&self, parts: impl IntoIterator<Item = Part>) -> SparseOutcome {
@@ -255,12 +316,14 @@ impl<'w, 'v> Visit<'w, 'v> {
     }
 }
 
-fn sum_bound(terms: &[QueryTerm], found: &Found<'_>) -> i64 {
-    let bound = |(index, term): (usize, &QueryTerm)| {
-        let entry = found.entry(index)?;
+fn sum_bound(query: &QueryTerms, found: &Found<'_>) -> i64 {
+    let bound = |term: &QueryTerm| {
+        let entry = found.entry(term.place)?;
         Some(term_bound(term.scorer, &entry.bounds))
     };
-    terms.iter().enumerate().filter_map(bound).sum()
+    let groups = query.groups.iter();
+    let best = groups.filter_map(|group| group.members.iter().filter_map(bound).max());
+    query.terms.iter().filter_map(bound).sum::<i64>() + best.sum::<i64>()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,6 +1,6 @@
 //! One question, in a form that a model can read: the engine's request is closed.
 
-use chronolith::{Fusion, Mode, Recency, Request, ScopeSelector, SourceClass, TokenBudget};
+use chronolith::{Clause, Fusion, Mode, Recency, Request, ScopeSelector, SourceClass, TokenBudget};
 
 /// A retrieval with every field open.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,6 +9,8 @@ pub struct Ask {
     pub scopes: Vec<ScopeSelector>,
     /// Query words.
     pub text: Option<String>,
+    /// Beside the words.
+    pub clauses: Vec<Clause>,
     /// Query vector.
     pub vector: Option<Vec<f32>>,
     /// How many hits.
@@ -47,6 +49,7 @@ impl Ask {
         Self {
             scopes: vec![scope],
             text: None,
+            clauses: Vec::new(),
             vector: None,
             k: 10,
             mode: Mode::Auto,
@@ -87,6 +90,9 @@ impl Ask {
         }
         if let Some(text) = &self.text {
             request = request.text(text);
+        }
+        for clause in &self.clauses {
+            request = request.clause(clause.clone());
         }
         if let Some(vector) = &self.vector {
             request = request.vector(vector.clone());

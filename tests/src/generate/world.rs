@@ -1,8 +1,8 @@
 //! Records, batches and asks over a tiny world.
 
 use chronolith::{
-    DAY_US, Fusion, Mode, PackPolicy, Recency, Record, Scope, ScopeSelector, Setup, SourceClass,
-    TagEdge, TokenBudget, VectorFormat, VectorSpace,
+    Clause, DAY_US, Fusion, Mode, PackPolicy, Recency, Record, Scope, ScopeSelector, Setup,
+    SourceClass, TagEdge, TokenBudget, VectorFormat, VectorSpace,
 };
 
 use super::{Ask, Op, Rng};
@@ -244,6 +244,9 @@ impl World {
         if self.rng.percent(70) {
             ask.text = Some(self.text(5));
         }
+        while self.rng.percent(30) {
+            ask.clauses.push(self.clause());
+        }
         if self.rng.percent(45) {
             ask.vector = Some(self.vector());
         }
@@ -259,6 +262,36 @@ impl World {
         self.ranking(&mut ask);
         self.shape(&mut ask);
         ask
+    }
+
+    /// A clause of any kind, seldom one without a word.
+    fn clause(&mut self) -> Clause {
+        let weight = *self.rng.pick(&[1.0, 1.0, 2.5, 0.1, 100.0]);
+        let mut words = self.text(3);
+        if words.is_empty() && self.rng.percent(80) {
+            words.push_str(self.rng.pick::<&str>(&WORDS));
+        }
+        match self.rng.below(12) {
+            0 | 1 => Clause::Require { words, weight },
+            2 | 3 => Clause::Exclude { words },
+            4 | 5 => Clause::Phrase { words, weight },
+            6 | 7 => Clause::Prefix {
+                start: (*self
+                    .rng
+                    .pick(&["p", "po", "s", "st", "東", "SRC/m", "na", "zz", "\u{ad}"]))
+                .into(),
+                weight,
+            },
+            8 | 9 => Clause::Fuzzy {
+                word: (*self.rng.pick(&[
+                    "prot", "alpa", "Betta", "stging", "naive", "東都", "8334", "run", "zzzzz",
+                ]))
+                .into(),
+                distance: 1 + u8::from(self.rng.percent(50)),
+                weight,
+            },
+            _ => Clause::Words { words, weight },
+        }
     }
 
     fn filters(&mut self, ask: &mut Ask) {

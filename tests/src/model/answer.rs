@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use chronolith::{
-    Carried, ContextRow, Error, Exactness, Hit, HitExplanation, Mode, PackPolicy, PartitionName,
-    Response, TermPart,
+    Carried, Clause, ContextRow, Error, Exactness, Hit, HitExplanation, Mode, PackPolicy,
+    PartitionName, Response, TermPart,
 };
 use chronolith_segments::{check_vector, dot};
 
+use super::clauses::Clauses;
 use super::rank::{Ranked, aged, best, concerns, fuse, list_length};
-use super::text::{Weights, shown};
+use super::text::{Weighted, Weights, shown};
 use super::{Model, Row};
 use crate::generate::Ask;
 
@@ -24,6 +25,9 @@ pub struct Answer {
     pub population: (u64, u64),
     /// Term, weight, df and idf, where the ask says explain.
     pub terms: Vec<(String, f64, u64, f64)>,
+    /// Terms that each prefix and fuzzy word stands for, with their df, where the ask says
+    /// explain.
+    pub expansions: Vec<Vec<(String, u64)>>,
     /// Every tag that stands for a group, where the ask says explain.
     pub tags: Vec<Vec<String>>,
     /// Lengths of the two lists of a hybrid answer.
@@ -44,23 +48,21 @@ impl Model {
         {
             return Err("until");
         }
-        let mode = match (ask.mode, &ask.text, &ask.vector) {
+        let mode = match (ask.mode, has_words(ask), &ask.vector) {
             (Mode::Dense | Mode::Hybrid, _, None) => return Err("vector"),
-            (Mode::Sparse | Mode::Hybrid, None, _) => return Err("text"),
-            (Mode::Auto, None, None) => None,
-            (Mode::Auto, Some(_), Some(_)) => Some(Mode::Hybrid),
-            (Mode::Auto, Some(_), None) => Some(Mode::Sparse),
-            (Mode::Auto, None, Some(_)) => Some(Mode::Dense),
+            (Mode::Sparse | Mode::Hybrid, false, _) => return Err("text"),
+            (Mode::Auto, false, None) => None,
+            (Mode::Auto, true, Some(_)) => Some(Mode::Hybrid),
+            (Mode::Auto, true, None) => Some(Mode::Sparse),
+            (Mode::Auto, false, Some(_)) => Some(Mode::Dense),
             (mode, ..) => Some(mode),
         };
         let population = self.population(ask);
-        let words = match (&ask.text, mode) {
-            (Some(text), Some(Mode::Sparse | Mode::Hybrid)) => self.analyzer.analyze_query(text),
-            _ => Vec::new(),
-        };
-        let weights = Weights::new(&population, &words);
-        let rows = population.iter().copied();
-        let rows: Vec<&Row> = rows.filter(|row| self.passes(ask, row)).collect();
+        let scores = matches!(mode, Some(Mode::Sparse | Mode::Hybrid));
+        let clauses = Clauses::new(&self.analyzer, ask, &population, scores)?;
+        let weights = Weights::new(&population, &clauses);
+        let passes = |row: &&Row| self.passes(ask, row) && clauses.admit(&self.analyzer, row);
+        let rows: Vec<&Row> = population.iter().copied().filter(passes).collect();
         let (ranked, lists) = self.rank(ask, mode, &rows, &weights);
         let (hits, text_tokens) = self.hits(ask, &ranked, &weights);
         let tokens = population.iter().map(|row| u64::from(row.length)).sum();
@@ -75,6 +77,12 @@ impl Model {
                     (term, *weight, *df, *idf)
                 });
                 named.collect()
+            } else {
+                Vec::new()
+            },
+            expansions: if ask.explain {
+                let groups = weights.groups.iter();
+                groups.map(|(_, members)| named(members)).collect()
             } else {
                 Vec::new()
             },
@@ -250,6 +258,7 @@ impl Model {
                 Carried::Summary => record.summary.clone(),
                 Carried::Nothing => None,
             },
+            snippet: None,
             speaker: record.speaker.clone().filter(|_| read),
             source: record.source.clone().filter(|_| read),
             attributes: if read {
@@ -272,16 +281,40 @@ fn sparse<'a>(rows: &[&'a Row], weights: &Weights) -> Vec<Ranked<'a>> {
     scored.collect()
 }
 
+/// True where the ask has words that score.
+fn has_words(ask: &Ask) -> bool {
+    let scores = |clause: &Clause| !matches!(clause, Clause::Exclude { .. });
+    ask.text.is_some() || ask.clauses.iter().any(scores)
+}
+
+fn named(members: &[Weighted]) -> Vec<(String, u64)> {
+    let name = |(term, _, df, _): &Weighted| (String::from_utf8_lossy(term).into_owned(), *df);
+    members.iter().map(name).collect()
+}
+
 fn explanation(row: &Row, weights: &Weights) -> HitExplanation {
-    let held = weights.terms.iter().enumerate();
-    let held = held.filter(|(_, (term, ..))| row.terms.contains_key(term));
-    let mut terms: Vec<TermPart> = held
-        .map(|(index, (term, ..))| TermPart {
-            term: String::from_utf8_lossy(term).into_owned(),
-            freq: row.terms[term],
-            score: shown(weights.part(index, row)),
+    let part = |term: &Weighted, stands_for: Option<&String>| {
+        let freq = row.terms.get(&term.0)?;
+        Some(TermPart {
+            term: String::from_utf8_lossy(&term.0).into_owned(),
+            freq: *freq,
+            score: shown(weights.part(term, row)),
+            stands_for: stands_for.cloned(),
         })
-        .collect();
+    };
+    let one_by_one = weights.terms.iter().filter_map(|term| part(term, None));
+    let mut terms: Vec<TermPart> = one_by_one.collect();
+    for (text, members) in &weights.groups {
+        let mut parts = members.iter().filter_map(|term| part(term, Some(text)));
+        if let Some(first) = parts.next() {
+            terms.push(parts.fold(
+                first,
+                |best, part| {
+                    if part.score > best.score { part } else { best }
+                },
+            ));
+        }
+    }
     terms.sort_by(|a, b| {
         b.score
             .total_cmp(&a.score)
@@ -307,6 +340,15 @@ fn answer_of(response: Response) -> Answer {
         text_tokens: response.text_tokens,
         population: (statistics.rows, statistics.length_sum),
         terms: terms.map(|t| (t.term, t.weight, t.df, t.idf)).collect(),
+        expansions: response
+            .plan
+            .clauses
+            .into_iter()
+            .filter(|clause| matches!(clause.kind, "prefix" | "fuzzy"))
+            .filter(|_| matches!(response.plan.mode, Some(Mode::Sparse | Mode::Hybrid)))
+            .map(|clause| clause.expansions.into_iter())
+            .map(|terms| terms.map(|t| (t.term, t.df)).collect())
+            .collect(),
         tags: response.plan.tags,
         lists: response.plan.lists,
     }
@@ -346,8 +388,13 @@ pub fn difference(
     }
     let rest = |answer: &Answer| {
         format!(
-            "tokens {} population {:?} terms {:?} tags {:?} lists {:?}",
-            answer.text_tokens, answer.population, answer.terms, answer.tags, answer.lists
+            "tokens {} population {:?} terms {:?} expansions {:?} tags {:?} lists {:?}",
+            answer.text_tokens,
+            answer.population,
+            answer.terms,
+            answer.expansions,
+            answer.tags,
+            answer.lists
         )
     };
     let (expected, found) = (rest(expected), rest(&found));

@@ -7,6 +7,7 @@
 //! * [`Answer`]: what a retrieval must return; [`difference`] compares.
 
 mod answer;
+mod clauses;
 mod rank;
 mod text;
 

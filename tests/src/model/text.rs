@@ -1,45 +1,50 @@
 //! BM25 by the book: contributions are integers of 2^20 to one.
 
-use std::collections::BTreeMap;
-
 use super::Row;
+use super::clauses::Clauses;
 
 const SCALE: f64 = 1_048_576.0;
 
+/// Term, weight in the query, df, idf.
+pub(super) type Weighted = (Vec<u8>, f64, u64, f64);
+
 /// What a query's terms are worth in a population.
 pub(super) struct Weights {
-    /// Term, occurrences in the query, df, idf; by term.
-    pub(super) terms: Vec<(Vec<u8>, f64, u64, f64)>,
+    /// By term.
+    pub(super) terms: Vec<Weighted>,
+    /// What scores as its best: the clause's text and its terms.
+    pub(super) groups: Vec<(String, Vec<Weighted>)>,
     mean: f64,
 }
 
 impl Weights {
     /// Counts df over the population, term by term.
     #[expect(clippy::cast_precision_loss, reason = "tests are small")]
-    pub(super) fn new(population: &[&Row], query: &[(Vec<u8>, u32)]) -> Self {
-        let mut occurrences: BTreeMap<&[u8], u32> = BTreeMap::new();
-        for (term, count) in query {
-            *occurrences.entry(term).or_default() += count;
-        }
+    pub(super) fn new(population: &[&Row], clauses: &Clauses) -> Self {
         let n = population.len() as f64;
         let tokens: u64 = population.iter().map(|row| u64::from(row.length)).sum();
         let mean = if tokens == 0 { 1.0 } else { tokens as f64 / n };
-        let terms = occurrences.into_iter().map(|(term, count)| {
+        let weigh = |term: &Vec<u8>, weight: f64| {
             let holding = population.iter().filter(|row| row.terms.contains_key(term));
             let df = holding.count();
             let idf = libm::log(1.0 + (n - df as f64 + 0.5) / (df as f64 + 0.5));
-            (term.to_vec(), f64::from(count), df as u64, idf)
+            (term.clone(), weight, df as u64, idf)
+        };
+        let terms = clauses.scored.iter();
+        let groups = clauses.groups.iter().map(|(text, weight, members)| {
+            let members = members.iter().map(|term| weigh(term, *weight));
+            (text.clone(), members.collect())
         });
         Self {
-            terms: terms.collect(),
+            terms: terms.map(|(term, weight)| weigh(term, *weight)).collect(),
+            groups: groups.collect(),
             mean,
         }
     }
 
     /// One term's contribution, as an integer.
     #[expect(clippy::cast_possible_truncation, reason = "tests are small")]
-    pub(super) fn part(&self, index: usize, row: &Row) -> i64 {
-        let (term, weight, _, idf) = &self.terms[index];
+    pub(super) fn part(&self, (term, weight, _, idf): &Weighted, row: &Row) -> i64 {
         let Some(freq) = row.terms.get(term) else {
             return 0;
         };
@@ -51,7 +56,12 @@ impl Weights {
 
     /// The row's score, or `None` where it holds no term.
     pub(super) fn score(&self, row: &Row) -> Option<f64> {
-        let sum: i64 = (0..self.terms.len()).map(|i| self.part(i, row)).sum();
+        let terms = self.terms.iter().map(|term| self.part(term, row));
+        let best = self.groups.iter().map(|(_, members)| {
+            let parts = members.iter().map(|term| self.part(term, row));
+            parts.max().unwrap_or(0)
+        });
+        let sum = terms.sum::<i64>() + best.sum::<i64>();
         (sum > 0).then(|| shown(sum))
     }
 }

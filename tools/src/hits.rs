@@ -8,7 +8,7 @@ use chronolith::{
 use owo_colors::OwoColorize;
 
 use crate::failure::Failure;
-use crate::output::{self, clean, wrap};
+use crate::output::{self, clean, wrap, wrap_marked};
 use crate::times;
 
 /// Most lines of a hit's text.
@@ -96,7 +96,11 @@ pub(crate) fn print_hit(
     for row in &hit.before {
         context(out, row)?;
     }
-    if let Some(text) = &hit.text {
+    if let Some(snippet) = &hit.snippet {
+        for line in wrap_marked(&snippet.text, &snippet.highlights, 4) {
+            writeln!(out, "{line}")?;
+        }
+    } else if let Some(text) = &hit.text {
         for line in wrap(text, 4, text_lines) {
             writeln!(out, "{line}")?;
         }
@@ -169,7 +173,13 @@ fn why(hit: &Hit, plan: &Plan) -> String {
                 .terms
                 .iter()
                 .take(TERMS_NAMED)
-                .map(|part| format!("{} {:.2}", clean(&part.term), part.score))
+                .map(|part| {
+                    let term = match &part.stands_for {
+                        Some(clause) => format!("{} for {}", part.term, clause),
+                        None => part.term.clone(),
+                    };
+                    format!("{} {:.2}", clean(&term), part.score)
+                })
                 .collect();
             let more = explanation.terms.len().saturating_sub(TERMS_NAMED);
             let more = if more > 0 {

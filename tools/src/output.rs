@@ -2,8 +2,10 @@
 //! characters from stored text, lines that fit 80 columns.
 
 use std::io::{self, BufWriter, Stdout, Write};
+use std::ops::Range;
 
 use comfy_table::{CellAlignment, Table, presets};
+use owo_colors::OwoColorize;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -92,6 +94,58 @@ pub(crate) fn wrap(text: &str, indent: usize, lines_max: usize) -> Vec<String> {
         .collect()
 }
 
+/// As [`wrap`], all lines, with the bytes of `marks` (ascending, at character boundaries)
+/// highlighted.
+pub(crate) fn wrap_marked(text: &str, marks: &[Range<usize>], indent: usize) -> Vec<String> {
+    let width = WIDTH - indent;
+    let mut lines: Vec<Vec<(String, bool)>> = Vec::new();
+    let mut line: Vec<(String, bool)> = Vec::new();
+    for word in words_of(text, marks) {
+        if !line.is_empty() && line.len() + 1 + word.len() > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push((" ".into(), false));
+        }
+        for piece in word {
+            if line.len() == width {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(piece);
+        }
+    }
+    lines.push(line);
+    let shown = lines.into_iter().map(|line| {
+        let styled = line.chunk_by(|a, b| a.1 == b.1).map(|run| {
+            let text: String = run.iter().map(|(piece, _)| piece.as_str()).collect();
+            match run[0].1 {
+                true => text.yellow().bold().to_string(),
+                false => text,
+            }
+        });
+        format!("{:indent$}{}", "", styled.collect::<String>())
+    });
+    shown.collect()
+}
+
+/// The words of a text, column by column, each with whether a mark holds it.
+fn words_of(text: &str, marks: &[Range<usize>]) -> Vec<Vec<(String, bool)>> {
+    let mut words: Vec<Vec<(String, bool)>> = vec![Vec::new()];
+    for (at, char) in text.char_indices() {
+        if char.is_whitespace() {
+            words.push(Vec::new());
+            continue;
+        }
+        let is_marked = marks.iter().any(|mark| mark.contains(&at));
+        let shown = clean(char.encode_utf8(&mut [0; 4]));
+        if let Some(word) = words.last_mut() {
+            word.extend(shown.chars().map(|char| (char.to_string(), is_marked)));
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
 /// A word cut into parts that fit a line.
 fn pieces(word: &str, width: usize) -> Vec<String> {
     let chars: Vec<char> = word.chars().collect();
@@ -122,6 +176,23 @@ mod tests {
             clean("\u{1b}[31mred\u{7}\n\u{202e}x"),
             "\\u{1b}[31mred\\u{7} x"
         );
+    }
+
+    #[test]
+    fn marked_lines_fit_and_show_every_mark() {
+        let text = "word ".repeat(30) + "mark\u{1b} " + &"x".repeat(100);
+        let lines = wrap_marked(&text, &[150..154], 3);
+        assert!(lines.concat().contains("\u{1b}[1m"), "{lines:?}");
+        let mut plain = lines.join("\n");
+        for code in ["\u{1b}[33m", "\u{1b}[39m", "\u{1b}[1m", "\u{1b}[0m"] {
+            plain = plain.replace(code, "");
+        }
+        assert!(plain.contains("mark\\u{1b}"), "{plain:?}");
+        assert!(
+            plain.lines().all(|line| line.chars().count() <= WIDTH),
+            "{plain}"
+        );
+        assert_eq!(wrap_marked("", &[], 2), ["  "]);
     }
 
     #[test]

@@ -159,18 +159,28 @@ pub(crate) struct Ingest {
 A scope must be named: S is the scope and all below it, =S the scope alone, S+up
 also its ancestors, / every scope of the store. Repeat --scope for a union.
 
+With --syntax signs in the question mean something:
+  +word must be there, -word must not, \"two words\" stand side by side, pre* begins
+  so, fuzz~ or fuzz~2 is one or two letters away, word^2.5 counts more, and \\x is
+  the sign x itself. A question that begins with - goes last, behind --.
+
 Examples:
   chronolith query memory \"staging proxy port\" --scope user/ana
   chronolith query memory \"incident cause\" --scope user/ana --since 2025-04-01
   chronolith query memory \"deploy day\" --scope user/ana/work+up --tag ops --explain
   chronolith query memory --scope user/ana -k 5 --json
   chronolith query memory \"retention\" --scope / --min-source user_confirmed
-  chronolith query memory \"what broke\" --scope user/ana --budget-tokens 500")]
+  chronolith query memory \"what broke\" --scope user/ana --budget-tokens 500
+  chronolith query memory '+proxy -old \"port 8443\" stag*' --scope user/ana --syntax
+  chronolith query memory \"staging proxy\" --scope user/ana --snippets=120")]
 pub(crate) struct Query {
     /// The store
     pub(crate) store: PathBuf,
     /// The question, in words
     pub(crate) text: Option<String>,
+    /// Read +must -not "a phrase" pre* fuzz~ word^2 in the question
+    #[arg(long)]
+    pub(crate) syntax: bool,
     /// Scope to search (repeat for a union); / is every scope
     #[arg(long, value_name = "S")]
     pub(crate) scope: Vec<String>,
@@ -236,6 +246,15 @@ pub(crate) struct Query {
     /// At most one hit a source_id
     #[arg(long)]
     pub(crate) distinct: bool,
+    /// Show the best stretch of each text, of about 200 characters or as many as given
+    #[arg(
+        long,
+        value_name = "CHARS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "200"
+    )]
+    pub(crate) snippets: Option<usize>,
     /// Leave the texts out
     #[arg(long)]
     pub(crate) ids_only: bool,

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use chronolith::manifest::Settings;
-use chronolith::{Mode, PackPolicy, Request, Response, ScopeSelector, SourceClass, TokenBudget};
+use chronolith::{
+    Clause, Mode, PackPolicy, Request, Response, ScopeSelector, SourceClass, TextQuery, TokenBudget,
+};
 use serde_json::Value;
 
 use super::open_to_read;
@@ -19,10 +21,22 @@ pub(crate) fn run(args: &Query) -> Result<(), Failure> {
         .k(args.k)
         .mode(args.ranking.mode())
         .recency(args.recency);
-    if let Some(text) = &args.text {
-        request = request.text(text.as_str());
-    }
-    request = add_vector(request, args, &settings)?;
+    let meant = match &args.text {
+        Some(text) if args.syntax => {
+            let query = parse(text)?;
+            let meant = meant(&query);
+            for clause in query.into_clauses() {
+                request = request.clause(clause);
+            }
+            meant
+        }
+        Some(text) => {
+            request = request.text(text.as_str());
+            Some(text.clone())
+        }
+        None => None,
+    };
+    request = add_vector(request, args, meant.as_deref(), &settings)?;
     request = add_filters(request, args)?;
     if let Some(fusion) = args.ranking.fusion() {
         request = request.fusion(fusion);
@@ -48,6 +62,9 @@ pub(crate) fn run(args: &Query) -> Result<(), Failure> {
     request = request.distinct(args.distinct);
     if args.ids_only {
         request = request.ids_only();
+    }
+    if let Some(chars) = args.snippets {
+        request = request.snippets(chars);
     }
     if args.explain {
         request = request.explain();
@@ -86,6 +103,29 @@ fn refuse_what_is_not_there(args: &Query) -> Result<(), Failure> {
         ),
         _ => Ok(()),
     }
+}
+
+/// A question with signs.
+fn parse(text: &str) -> Result<TextQuery, Failure> {
+    TextQuery::parse(text).map_err(|error| {
+        let rest: String = text.chars().skip(error.column - 1).take(20).collect();
+        Failure::Usage(format!(
+            "the question is not understood at `{rest}`, {error}; without --syntax every sign is text"
+        ))
+    })
+}
+
+/// The words that a question with signs is about, for an embedder; `None` where it only says
+/// what must not be there or how words are spelt.
+fn meant(query: &TextQuery) -> Option<String> {
+    let words = query.clauses().iter().filter_map(|clause| match clause {
+        Clause::Words { words, .. }
+        | Clause::Require { words, .. }
+        | Clause::Phrase { words, .. } => Some(words.as_str()),
+        _ => None,
+    });
+    let words: Vec<&str> = words.collect();
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// A request over the union of scopes; without one a usage error that explains.
@@ -136,15 +176,17 @@ pub(crate) fn source_class(name: &str) -> Result<SourceClass, Failure> {
     })
 }
 
-fn add_vector(request: Request, args: &Query, settings: &Settings) -> Result<Request, Failure> {
+fn add_vector(
+    request: Request,
+    args: &Query,
+    meant: Option<&str>,
+    settings: &Settings,
+) -> Result<Request, Failure> {
     if let (Some(path), Some(row)) = (&args.vector, args.row) {
         return Ok(request.vector(query_row(path, row, settings)?));
     }
     let wants = args.ranking.mode();
-    let text = args
-        .text
-        .as_deref()
-        .filter(|_| wants != Mode::Sparse && files::has_builtin(settings));
+    let text = meant.filter(|_| wants != Mode::Sparse && files::has_builtin(settings));
     Ok(match text.and_then(files::embed) {
         Some(vector) => request.vector(vector).vector_model(chronolith_embed::ID),
         None => request,

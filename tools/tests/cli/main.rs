@@ -17,3 +17,4 @@ mod quickstart;
 mod repair;
 mod round_trip;
 mod support;
+mod syntax;

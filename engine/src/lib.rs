@@ -54,6 +54,8 @@ mod catalog;
 mod error;
 mod maintain;
 pub mod manifest;
+#[cfg(all(loom, test))]
+mod model;
 mod options;
 mod paths;
 mod query;
@@ -65,6 +67,7 @@ mod settings;
 mod snapshot;
 mod stats;
 mod store;
+mod swap;
 mod tag_graph;
 mod verify;
 mod version;

@@ -3,13 +3,14 @@
 mod room;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chronolith_segments::Scope;
 use chronolith_vfs::VfsLock;
 use chronolith_vfs::planted::{self, Bug};
+use chronolith_vfs::sync::Mutex;
 use chronolith_wal::Durability;
 
 use self::room::recover_in_reserve;

@@ -7,12 +7,13 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwap;
 use chronolith_segments::{DeathLog, Memtable, Partition, Segment, SegmentError};
 use chronolith_vfs::planted::{self, Bug};
+use chronolith_vfs::sync::atomic::AtomicU64 as SharedSeq;
 
 use crate::manifest::SegmentEntry;
 use crate::query::{PartitionName, Source};
+use crate::swap::ArcSwap;
 use crate::tag_graph::TagGraph;
 
 /// A segment that counts, with the deaths of its rows.
@@ -156,14 +157,14 @@ impl Version {
 #[derive(Debug)]
 pub(crate) struct Current {
     version: ArcSwap<Version>,
-    visible_seq: AtomicU64,
+    visible_seq: SharedSeq,
 }
 
 impl Current {
     pub(crate) fn new(version: Version, visible_seq: u64) -> Self {
         Self {
             version: ArcSwap::from_pointee(version),
-            visible_seq: AtomicU64::new(visible_seq),
+            visible_seq: SharedSeq::new(visible_seq),
         }
     }
 

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use chronolith_vfs::planted::{self, Bug};
+use chronolith_vfs::sync::{Mutex, MutexGuard};
 use chronolith_vfs::{Env, VfsFile};
-use std::sync::{Mutex, MutexGuard};
 
 use crate::birth::{Blank, NewFile, preallocate};
 use crate::error::WalError;

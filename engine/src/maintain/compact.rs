@@ -3,11 +3,12 @@
 //! Only deaths that the manifest has settled are dropped; later ones are carried over, so a
 //! crash at any point replays to the same state.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use chronolith_compaction::{Bucket, Candidate, Pick, pick};
 use chronolith_segments::{Death, DeathLog, DeleteSet, MergeInput, Partition, SegmentError};
 use chronolith_vfs::planted::{self, Bug};
+use chronolith_vfs::sync::Mutex;
 use roaring::RoaringBitmap;
 
 use super::flush::{

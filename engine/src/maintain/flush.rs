@@ -5,7 +5,7 @@
 //! arrived meanwhile are carried over to the new rows.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use chronolith_compaction::{Bucket, RowAge, choose_buckets};
 use chronolith_segments::{
@@ -13,6 +13,7 @@ use chronolith_segments::{
     SegmentMeta, SegmentRef, SegmentSpec, segment_file_name, write_segment,
 };
 use chronolith_vfs::planted::{self, Bug};
+use chronolith_vfs::sync::{Mutex, MutexGuard};
 use roaring::RoaringBitmap;
 
 use super::publish::Publisher;

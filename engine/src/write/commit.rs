@@ -5,10 +5,11 @@
 //! front that may be shown, so visibility is in seq order and one STATUS write serves a group.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use chronolith_segments::set_commit_time;
 use chronolith_vfs::planted::{self, Bug};
+use chronolith_vfs::sync::{Condvar, Mutex, MutexGuard};
 use chronolith_wal::{Durability, Log};
 use hashbrown::HashMap;
 

@@ -6,7 +6,8 @@
 //! 2. Segments of one bucket whose sizes do not grow geometrically are merged: sorted by
 //!    rows, the longest head in which the last is at most the sum of the others. What stays
 //!    grows at least twofold a step, so n rows leave about log2(n) segments, and a row is
-//!    rewritten about log2(n) times.
+//!    rewritten about log2(n) times. A bucket whose time has passed gets no more rows, but for
+//!    late ones: there the rest is merged into one, unless it is small beside the largest.
 //! 3. When the small segments of different buckets pile up, those under the lowest window
 //!    that holds several of them are merged into it: sparse data climbs the ladder.
 
@@ -25,6 +26,9 @@ pub const DEAD_SHARE: u32 = 4;
 const SMALL_SEGMENTS_MAX: usize = 4;
 /// Segments of one bucket above [`SMALL_ROWS`] merge this many at a time at least.
 const LARGE_FANOUT: usize = 4;
+/// In a bucket that a later one has followed the largest segment is merged as well, unless it
+/// has more rows than this many times those of the others: then late rows wait for company.
+const PASSED_SHARE: u64 = 4;
 
 /// What a pick must know of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +60,11 @@ pub enum Reason {
         /// How many segments.
         segments: usize,
     },
+    /// The bucket's time has passed.
+    PassedBucket {
+        /// How many segments.
+        segments: usize,
+    },
     /// Small segments of several buckets pile up.
     SmallPile {
         /// How many segments.
@@ -74,6 +83,9 @@ impl fmt::Display for Reason {
             Self::Dead { dead_rows, rows } => write!(f, "{dead_rows} of {rows} rows are dead"),
             Self::SameBucket { segments } => {
                 write!(f, "{segments} segments of one bucket are of like size")
+            }
+            Self::PassedBucket { segments } => {
+                write!(f, "{segments} segments of one bucket whose time has passed")
             }
             Self::SmallPile { segments } => {
                 write!(f, "{segments} small segments lie in neighbouring buckets")
@@ -133,19 +145,20 @@ fn pick_same_bucket(segments: &[Candidate], force: bool) -> Option<Pick> {
     for segment in segments {
         buckets.entry(segment.bucket).or_default().push(*segment);
     }
+    let newest_us = buckets.keys().map(|bucket| bucket.start_us).max();
     for (bucket, mut members) in buckets {
         members.sort_unstable_by_key(|segment| (segment.rows, segment.file_number));
-        let count = if force {
-            fitting(&members)
+        let passed = newest_us.is_some_and(|newest_us| bucket.end_us <= newest_us);
+        let (count, reason) = if force {
+            let segments = fitting(&members);
+            (segments, Reason::Forced { segments })
+        } else if let segments @ 2.. = geometric_head(&members) {
+            (segments, Reason::SameBucket { segments })
         } else {
-            geometric_head(&members)
+            let segments = if passed { passed_head(&members) } else { 0 };
+            (segments, Reason::PassedBucket { segments })
         };
         if count >= 2 {
-            let reason = if force {
-                Reason::Forced { segments: count }
-            } else {
-                Reason::SameBucket { segments: count }
-            };
             return Some(pick_of(&members[..count], bucket, reason));
         }
     }
@@ -171,6 +184,19 @@ fn geometric_head(members: &[Candidate]) -> usize {
         let rows = u64::from(segment.rows);
         // Large ones are dear to rewrite: wait until several have come together.
         if rows <= sum && (segment.rows < SMALL_ROWS || index + 1 >= LARGE_FANOUT) {
+            head = index + 1;
+        }
+        sum += rows;
+    }
+    head
+}
+
+/// Length of the longest head whose last is not too large beside the others.
+fn passed_head(members: &[Candidate]) -> usize {
+    let (mut sum, mut head) = (0u64, 0);
+    for (index, segment) in members.iter().take(fitting(members)).enumerate() {
+        let rows = u64::from(segment.rows);
+        if rows <= sum * PASSED_SHARE {
             head = index + 1;
         }
         sum += rows;
@@ -334,6 +360,36 @@ mod tests {
         assert_eq!(
             pick(&four, DAY, &LADDER, false).expect("a pick").inputs,
             [1, 2, 3, 4]
+        );
+    }
+
+    #[test]
+    fn a_bucket_whose_time_has_passed_becomes_one_segment() {
+        let mut segments = vec![segment(1, 0, 0, 10_000), segment(2, 0, 0, 30_000)];
+        assert_eq!(pick(&segments, DAY, &LADDER, false), None, "it may grow");
+        segments.push(segment(3, 1, 0, 10));
+        let picked = pick(&segments, DAY, &LADDER, false).expect("a pick");
+        assert_eq!(picked.inputs, [1, 2]);
+        assert_eq!(picked.reason, Reason::PassedBucket { segments: 2 });
+        // A few late rows are not worth rewriting all others.
+        segments[0].rows = 5_000;
+        assert_eq!(pick(&segments, DAY, &LADDER, false), None);
+    }
+
+    #[test]
+    fn late_rows_cost_a_passed_bucket_few_rewrites() {
+        let mut segments = vec![segment(1, 0, 0, 20_000), segment(2, 9, 0, 20_000)];
+        let mut rewritten = 0;
+        for number in 3..103 {
+            let next = 1000 * number;
+            segments.push(segment(next, 0, 0, 500));
+            let (idle, rows) = simulate(segments, DAY, &LADDER);
+            (segments, rewritten) = (idle, rewritten + rows);
+        }
+        assert!(segments.len() <= 8, "{} segments", segments.len());
+        assert!(
+            rewritten <= 50_000 * 12,
+            "{rewritten} rows rewritten for 50,000"
         );
     }
 

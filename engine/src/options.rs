@@ -122,6 +122,10 @@ pub struct Options {
     pub log_file_bytes_max: u64,
     /// Zeros written ahead in the log, so that a sync changes no metadata.
     pub log_preallocate_bytes: u64,
+    /// How long the writer that syncs for a group waits for others to join it; 0 = not at all.
+    /// Many writers of single records get more commits a sync, each a little later: a tenth of
+    /// a sync's time is a good start. A single writer would only wait.
+    pub leader_wait: Duration,
     /// Files, clock, seed and threads.
     pub env: Env,
 }
@@ -139,6 +143,7 @@ impl Default for Options {
             maintenance: Maintenance::Background,
             log_file_bytes_max: 64 << 20,
             log_preallocate_bytes: 1 << 20,
+            leader_wait: Duration::ZERO,
             env: Env::real(),
         }
     }

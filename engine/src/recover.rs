@@ -183,6 +183,7 @@ pub(crate) fn log_options(options: &Options, manifest: &Manifest) -> LogOptions 
         flushed_seq: manifest.flushed_seq,
         strict_tail: options.strict_tail,
         preallocate_bytes: options.log_preallocate_bytes,
+        leader_wait: options.leader_wait,
         file_bytes_max: options.log_file_bytes_max,
         ..LogOptions::new(manifest.store_id)
     }

@@ -19,6 +19,8 @@ out=$PWD/../target/fuzz
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$out/build}"
 for target in ${*:-$(cargo fuzz list)}; do
     corpus=$(sed -n "/name: \"$target\",/{n;s/.*corpus: \"\\(.*\\)\",/\\1/p;}" ../tests/src/fuzz/mod.rs)
+    # Those of the command have their own name.
+    corpus=${corpus:-$target}
     mkdir -p "$out/corpus/$target" "$out/found/$target"
     # One allocation of 64 MiB, or 1 GiB in all, or 25 s for one input, is a finding.
     cargo +nightly fuzz run "$target" "$out/corpus/$target" "../tests/fuzz-corpus/$corpus" -- \

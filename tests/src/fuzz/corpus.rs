@@ -55,6 +55,8 @@ pub fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     }
     seeds.extend(batches().map(|(name, bytes)| ("batch", name.into(), bytes)));
     from_log(&mut seeds);
+    seeds.extend(super::seal::seeds().map(|(name, bytes)| ("seal", name.into(), bytes)));
+    seeds.extend(matrices().map(|(name, bytes)| ("npy", format!("valid-{name}"), bytes)));
     for (corpus, name, text) in TEXTS {
         seeds.push((corpus, format!("valid-{name}"), text.as_bytes().to_vec()));
     }
@@ -173,7 +175,56 @@ fn batches() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
     made.into_iter()
 }
 
-const TEXTS: [(&str, &str, &str); 11] = [
+/// Vectors in NumPy's format: of both versions of its header, in both widths.
+fn matrices() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+    let matrix = |version: u8, descr: &str, rows: u32, data: &[u8]| {
+        let dict =
+            format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({rows}, 3), }}\n");
+        let length = u32::try_from(dict.len()).expect("short").to_le_bytes();
+        let length = if version == 1 {
+            &length[..2]
+        } else {
+            &length[..]
+        };
+        [
+            &b"\x93NUMPY"[..],
+            &[version, 0],
+            length,
+            dict.as_bytes(),
+            data,
+        ]
+        .concat()
+    };
+    let made = [
+        (
+            "half",
+            matrix(1, "<f2", 2, &[0, 60, 0, 188, 1, 0, 0, 64, 255, 123, 0, 0]),
+        ),
+        (
+            "single",
+            matrix(2, "<f4", 1, &[0, 0, 128, 63, 0, 0, 0, 192, 1, 0, 0, 0]),
+        ),
+        ("empty", matrix(1, "<f4", 0, &[])),
+    ];
+    made.into_iter()
+}
+
+const TEXTS: [(&str, &str, &str); 14] = [
+    (
+        "lines",
+        "full",
+        r#"{"id":"a","ts":"2025-03-03T09:02:00Z","scope":"u/x","text":"t\u0000é","summary":"s","tags":["b","a"],"speaker":"Ana","source":"chat","source_class":"web","importance":0.3,"source_id":"d","vector":[0.5,-1e-3],"attributes":{"k":[1,{"z":null}]},"ts_kind":"real"}"#,
+    ),
+    (
+        "lines",
+        "three",
+        "{\"id\":\"a\",\"ts\":1,\"text\":\"t\"}\r\n\n[]\n{\"id\":\"b\",\"ts\":-5,\"scope\":\"s\",\"text\":\"\"}",
+    ),
+    (
+        "lines",
+        "times",
+        "{\"id\":\"a\",\"ts\":\"0001-01-01T00:00:00.000001+23:59\",\"text\":\"t\"}\n{\"id\":\"b\",\"ts\":9223372036854775807,\"text\":\"t\"}\n{\"id\":\"c\",\"ts\":0,\"text\":\"t\"}",
+    ),
     ("scope", "path", "user/ana/project/apollo"),
     ("scope", "key", "user\0ana\0"),
     ("scope", "selectors", "user/ana\n=team/x\na/b/c+up\n/"),

@@ -21,6 +21,7 @@ mod hunt;
 mod log;
 mod manifest;
 mod mutate;
+mod seal;
 mod segment;
 mod store;
 mod words;
@@ -57,7 +58,7 @@ pub struct Target {
 }
 
 /// Every decoder.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 16] = [
     Target {
         name: "segment",
         corpus: "segment",
@@ -71,6 +72,20 @@ pub const TARGETS: [Target; 14] = [
         run: segment::run_merge,
         forge: Some(segment::FORGE),
         weight: 3,
+    },
+    Target {
+        name: "salvage",
+        corpus: "segment",
+        run: segment::run_salvage,
+        forge: Some(segment::FORGE),
+        weight: 3,
+    },
+    Target {
+        name: "seal",
+        corpus: "seal",
+        run: seal::run,
+        forge: Some(seal::FORGE),
+        weight: 1,
     },
     Target {
         name: "store",

@@ -26,7 +26,7 @@ const WORDS: [&str; 8] = [
 
 /// A store with every kind of file, after a clean close and before it.
 pub(super) struct Base {
-    env: Env,
+    pub(super) env: Env,
     pub(super) disk: SimVfs,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn snapshot() -> Snapshot {
     SNAPSHOT.get_or_init(view).clone()
 }
 
-fn options(env: &Env, read_mode: ReadMode) -> Options {
+pub(super) fn options(env: &Env, read_mode: ReadMode) -> Options {
     let space = VectorSpace {
         model: "test".into(),
         dim: 4,

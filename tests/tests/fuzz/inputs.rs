@@ -7,6 +7,7 @@
 
 use chronolith_tests::fuzz::{TARGETS, check_one, corpus, corpus_dir, seeds};
 
+use super::command;
 use super::memory::Counted;
 use super::{MEMORY_MAX, alone};
 
@@ -21,7 +22,7 @@ fn valid_inputs_are_taken_and_found_ones_do_no_harm() {
     }
     let memory = Counted;
     let mut wrong = Vec::new();
-    for target in TARGETS {
+    for target in TARGETS.into_iter().chain(command::TARGETS) {
         for (file, bytes) in corpus(target.corpus) {
             match check_one(&target, &bytes, MEMORY_MAX, &memory) {
                 Ok((taken, _)) if taken || !file.starts_with("valid-") => {}

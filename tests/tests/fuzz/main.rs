@@ -8,10 +8,24 @@
 //! `CHRONOLITH_FUZZ_TARGET` names one, `CHRONOLITH_FUZZ_SEED` where to begin. Inputs of
 //! findings lie, made smaller, in `target/tmp/fuzz`; once mended they join the corpus.
 
+mod command;
 mod inputs;
 mod memory;
 mod planted;
 mod targets;
+
+// What `command` attacks, under the names that it has in the command.
+use command::{failure, files};
+#[path = "../../../tools/src/interchange.rs"]
+#[allow(dead_code, reason = "what a command reports of a bad line")]
+mod interchange;
+#[path = "../../../tools/src/lines.rs"]
+mod lines;
+#[path = "../../../tools/src/npy.rs"]
+mod npy;
+#[path = "../../../tools/src/times.rs"]
+#[allow(dead_code, reason = "only its parser is attacked")]
+mod times;
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -7,7 +7,7 @@ use chronolith_tests::data::{deep, knob};
 use chronolith_tests::fuzz::{Hunt, TARGETS, hunt};
 
 use super::memory::Counted;
-use super::{MEMORY_MAX, alone, scratch};
+use super::{MEMORY_MAX, alone, command, scratch};
 
 const FAST_SECONDS: u64 = 40;
 const DEEP_SECONDS: u64 = 45 * 60;
@@ -65,6 +65,7 @@ fn attack(seconds: u64, seed: u64) {
     let only = std::env::var("CHRONOLITH_FUZZ_TARGET").ok();
     let chosen: Vec<_> = TARGETS
         .into_iter()
+        .chain(command::TARGETS)
         .filter(|target| only.as_deref().is_none_or(|only| only == target.name))
         .collect();
     assert!(!chosen.is_empty(), "no target {only:?}");

@@ -1,0 +1,4 @@
+//! Attacks the target `salvage`.
+#![no_main]
+
+chronolith_fuzz::attack!("salvage");

@@ -1,0 +1,4 @@
+//! Attacks the target `seal`.
+#![no_main]
+
+chronolith_fuzz::attack!("seal");

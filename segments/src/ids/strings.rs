@@ -12,7 +12,7 @@
 
 use crate::columns::{Packed, write_packed};
 use crate::error::SegmentError;
-use crate::format::bytes::{Put, Take, index};
+use crate::format::bytes::{Put, Take};
 use crate::format::{Section, SectionSink};
 use crate::scope_dir::shared_prefix;
 
@@ -136,80 +136,64 @@ impl Names {
         };
         let bytes = self.section.get(start, len)?;
         let mut take = Take::new(&self.section, start, &bytes);
-        let mut group = [Name::EMPTY; GROUP_LEN as usize];
-        let last = index(at % GROUP_LEN);
-        let mut before = 0;
-        for name in &mut group[..=last] {
-            *name = self.take_name(&mut take, before)?;
-            before = name.len();
+        let mut name = Group::default();
+        for _ in 0..=at % GROUP_LEN {
+            self.take_name(&mut take, &mut name)?;
         }
-        String::from_utf8(text_of(&group[..=last])).map_err(|_| take.corrupt("a name is not UTF-8"))
+        String::from_utf8(name.into_text()).map_err(|_| take.corrupt("a name is not UTF-8"))
     }
 
-    /// The next name, after one of `before` bytes.
-    #[inline]
-    fn take_name<'a>(&self, take: &mut Take<'a>, before: usize) -> Result<Name<'a>> {
+    fn take_name<'a>(&self, take: &mut Take<'a>, name: &mut Group<'a>) -> Result<()> {
         let head = take.varint()?;
         if head == 1 {
-            return Ok(Name::Uuid(take.bytes(UUID_PACKED_BYTES)?));
+            name.uuid = Some(take.bytes(UUID_PACKED_BYTES)?);
+            return Ok(());
         }
         let shared = usize::try_from(head / 2).unwrap_or(usize::MAX);
-        if head % 2 != 0 || shared > before {
+        if head % 2 != 0 || shared > name.len() {
             return Err(take.corrupt(format!("a name starts with {head}")));
         }
         let rest = take.prefixed("rest of a name", self.bytes_max - shared)?;
-        Ok(Name::Text { shared, rest })
+        name.replace(shared, rest);
+        Ok(())
     }
 }
 
-/// A name as it is stored.
-#[derive(Debug, Clone, Copy)]
-enum Name<'a> {
-    Uuid(&'a [u8]),
-    /// Bytes of the name before, and those after them.
-    Text {
-        shared: usize,
-        rest: &'a [u8],
-    },
+/// The name that was read last. A UUID becomes text only where that is asked for.
+#[derive(Default)]
+struct Group<'a> {
+    text: Vec<u8>,
+    /// In place of the text.
+    uuid: Option<&'a [u8]>,
 }
 
-impl Name<'_> {
-    const EMPTY: Self = Self::Text {
-        shared: 0,
-        rest: &[],
-    };
-
-    #[inline]
+impl Group<'_> {
     fn len(&self) -> usize {
-        match self {
-            Self::Uuid(_) => UUID_BYTES,
-            Self::Text { shared, rest } => shared + rest.len(),
+        match self.uuid {
+            Some(_) => UUID_BYTES,
+            None => self.text.len(),
         }
     }
-}
 
-/// The text of the last of a group's names; each shares no more than the one before has.
-fn text_of(group: &[Name<'_>]) -> Vec<u8> {
-    let len = group.last().map_or(0, Name::len);
-    let (mut text, mut missing) = (vec![0; len], len);
-    // From the end: names before give what the last one lacks, and no others are put together.
-    for name in group.iter().rev() {
-        match name {
-            Name::Text { shared, rest } if *shared < missing => {
-                text[*shared..missing].copy_from_slice(&rest[..missing - shared]);
-                missing = *shared;
-            }
-            Name::Text { .. } => {}
-            Name::Uuid(packed) => {
-                text[..missing].copy_from_slice(&unpack_uuid(packed)[..missing]);
-                missing = 0;
+    /// The next name, which shares `shared` bytes, at most all, with this one.
+    fn replace(&mut self, shared: usize, rest: &[u8]) {
+        if let Some(uuid) = self.uuid.take() {
+            self.text.clear();
+            if shared > 0 {
+                unpack_uuid(uuid, &mut self.text);
             }
         }
-        if missing == 0 {
-            break;
-        }
+        self.text.truncate(shared);
+        self.text.extend_from_slice(rest);
     }
-    text
+
+    fn into_text(mut self) -> Vec<u8> {
+        if let Some(uuid) = self.uuid {
+            self.text.clear();
+            unpack_uuid(uuid, &mut self.text);
+        }
+        self.text
+    }
 }
 
 /// The bytes of a UUID in lower case with hyphens; `None` for every other text.
@@ -238,18 +222,16 @@ fn digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// The text of a packed UUID.
-fn unpack_uuid(packed: &[u8]) -> [u8; UUID_BYTES] {
+/// Appends the text of a packed UUID.
+fn unpack_uuid(packed: &[u8], text: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    /// Where the digits of each byte stand.
-    const PLACES: [usize; UUID_PACKED_BYTES] =
-        [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
-    let mut text = [b'-'; UUID_BYTES];
-    for (place, byte) in PLACES.into_iter().zip(packed) {
-        text[place] = DIGITS[usize::from(byte >> 4)];
-        text[place + 1] = DIGITS[usize::from(byte & 15)];
+    let mut out = [b'-'; UUID_BYTES];
+    let places = (0..UUID_BYTES).filter(|at| !HYPHENS.contains(at));
+    let digits = packed.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    for (place, digit) in places.zip(digits) {
+        out[place] = DIGITS[usize::from(digit)];
     }
-    text
+    text.extend_from_slice(&out);
 }
 
 #[cfg(test)]
@@ -268,8 +250,9 @@ mod tests {
     #[test]
     fn a_uuid_takes_seventeen_bytes_and_any_other_form_stays_text() {
         let uuid = "0190163d-8694-739b-aea5-966c26f8ad91";
-        let packed = pack_uuid(uuid).expect("a UUID");
-        assert_eq!(unpack_uuid(&packed), *uuid.as_bytes());
+        let mut text = Vec::new();
+        unpack_uuid(&pack_uuid(uuid).expect("a UUID"), &mut text);
+        assert_eq!(text, uuid.as_bytes());
         for other in [
             uuid.to_uppercase(),
             uuid.replace('-', "_"),

@@ -23,6 +23,7 @@ use std::sync::{Mutex, PoisonError};
 
 use chronolith_vfs::Env;
 use chronolith_vfs::planted::{Bug, switch};
+use loom::thread::{Builder as ModelThread, JoinHandle};
 
 use crate::{
     Batch, Committed, Durability, Error, Maintenance, Options, Record, Scope, Setup, Snapshot,
@@ -48,10 +49,8 @@ fn explore(interruptions: usize, body: fn()) {
     println!("{} interleavings", runs.load(Ordering::Relaxed));
 }
 
-fn spawn<T: Send + 'static>(
-    body: impl FnOnce() -> T + Send + 'static,
-) -> loom::thread::JoinHandle<T> {
-    let thread = loom::thread::Builder::new().stack_size(STACK_WORDS);
+fn spawn<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    let thread = ModelThread::new().stack_size(STACK_WORDS);
     thread.spawn(body).expect("a thread of the model")
 }
 

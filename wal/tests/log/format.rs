@@ -165,3 +165,38 @@ fn a_newer_format_is_refused_untouched() {
     assert!(refused.contains("format 9"), "{refused}");
     assert_eq!(bed.read(&log_name(1)), before);
 }
+
+/// A limit beyond what the format can hold is refused by name before anything is written.
+#[test]
+fn limits_beyond_the_format_are_refused_by_name() {
+    let bed = Bed::new(0);
+    let beyond = [
+        (
+            "body_bytes_max",
+            LogOptions {
+                body_bytes_max: usize::MAX,
+                ..small()
+            },
+        ),
+        (
+            "file_bytes_max",
+            LogOptions {
+                file_bytes_max: u64::MAX,
+                ..small()
+            },
+        ),
+        (
+            "preallocate_bytes",
+            LogOptions {
+                preallocate_bytes: u64::MAX,
+                ..small()
+            },
+        ),
+    ];
+    for (name, options) in beyond {
+        let refused = Log::create(&bed.env, DIR.as_ref(), &options, 1);
+        let refused = refused.expect_err(name).to_string();
+        assert!(refused.contains(name), "{refused}");
+    }
+    Log::create(&bed.env, DIR.as_ref(), &small(), 1).expect("nothing was written before");
+}

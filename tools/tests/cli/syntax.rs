@@ -36,7 +36,7 @@ fn signs_mean_something_with_syntax_alone() {
     assert_eq!(with("staging +8443"), "a");
     assert_eq!(with("\"staging proxy\""), "a b");
     assert_eq!(with("depl*"), "d");
-    assert_eq!(with("stagng~"), "c a b");
+    assert_eq!(with("stoge~"), "c a b");
     assert_eq!(with("kbernet~2"), "d");
     assert_eq!(with("東京^3"), "d");
     assert_eq!(with("-proxy"), "d");

@@ -54,6 +54,11 @@ pub(crate) struct RunFilter<'v> {
 }
 
 impl<'v> RunFilter<'v> {
+    /// True where every row passes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.required.is_empty() && self.excluded.is_empty()
+    }
+
     /// The filter over run number `run`; `None` where none of its rows passes.
     ///
     /// # Errors

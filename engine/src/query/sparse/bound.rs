@@ -37,6 +37,22 @@ pub(super) fn optional(sums: &[i64], floor: i64) -> usize {
     sums.partition_point(|sum| *sum < floor).saturating_sub(1)
 }
 
+/// A list is asked instead of read only if it has more postings than this many times those
+/// that are read anyway: about a third of their rows need an answer, and one costs as much as
+/// reading thirty postings. (Measured on short records, where bounds lie close together.)
+const ASK_SHARE: u64 = 10;
+
+/// How many of the first `optional` lists it pays to ask rather than to read. `counts` are the
+/// postings of each list; the ones with the larger bounds are read first, since they settle
+/// most.
+pub(super) fn worth_asking(counts: &[u64], optional: usize) -> usize {
+    let read: u64 = counts[optional..].iter().sum();
+    let asked = counts[..optional]
+        .iter()
+        .rposition(|count| *count > read.saturating_mul(ASK_SHARE));
+    asked.map_or(0, |last| last + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +65,17 @@ mod tests {
         for (floor, lists) in expected {
             assert_eq!(optional(&sums, floor), lists, "floor {floor}");
         }
+    }
+
+    #[test]
+    fn only_long_lists_are_asked() {
+        assert_eq!(worth_asking(&[5_000, 3_000, 100], 2), 2);
+        assert_eq!(
+            worth_asking(&[5_000, 900, 100], 2),
+            1,
+            "the second is cheap to read"
+        );
+        assert_eq!(worth_asking(&[900, 800, 100], 2), 0);
+        assert_eq!(worth_asking(&[900, 800, 100], 0), 0);
     }
 }

@@ -8,7 +8,8 @@
 //! records leave block bounds little to prune.)
 //!
 //! A window is as wide as its sums stay in the second-level cache, and narrower where
-//! postings are dense. A sparse window remembers its rows in a bitmap; a dense one is scanned.
+//! postings are dense. A sparse window remembers its rows in a bitmap, where they must be
+//! asked in order; a dense one is scanned.
 
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ use chronolith_segments::{LENGTH_LONG, Run, SegmentError};
 use chronolith_vfs::planted::{self, Bug};
 
 use super::SparseCounters;
-use super::bound::{optional, prefix_sums};
+use super::bound::{optional, prefix_sums, worth_asking};
 use super::group::Group;
 use super::pace::Pace;
 use super::table::ScoreTable;
@@ -130,6 +131,7 @@ impl RunScorer<'_, '_, '_> {
         let is_driven = drive(&mut lists);
         let sums = prefix_sums(lists.iter().map(|list| list.bound));
         let driver = if is_driven { lists.len() - 1 } else { 0 };
+        let counts: Vec<u64> = lists.iter().map(List::count).collect();
         let width = window_rows(run, &lists[driver..]);
         let mut start = run.rows.start;
         while start < run.rows.end {
@@ -138,7 +140,11 @@ impl RunScorer<'_, '_, '_> {
                 return Ok(());
             }
             let end = run.rows.end.min(start.saturating_add(width));
-            let (asked, read) = lists.split_at_mut(optional.max(driver));
+            let asked = match is_driven {
+                true => driver,
+                false => worth_asking(&counts, optional),
+            };
+            let (asked, read) = lists.split_at_mut(asked);
             let mut asked = Asked {
                 filter: &mut filter,
                 lists: asked,
@@ -223,13 +229,19 @@ impl RunScorer<'_, '_, '_> {
             return Ok(());
         }
         self.counters.postings += postings as u64;
-        let dense = postings > width / DENSE_SHARE;
-        self.add(rows.start, read, dense, scratch)?;
-        if dense {
-            self.scan(rows, asked, &mut scratch.sums)
-        } else {
-            self.walk(rows, asked, scratch)
+        self.add(rows.start, read, scratch)?;
+        if postings > width / DENSE_SHARE {
+            return self.scan(rows, asked, &mut scratch.sums);
         }
+        // Cursors are asked for rows in ascending order; without any the order does not matter.
+        if asked.lists.is_empty() && asked.filter.is_empty() && self.phrases.is_empty() {
+            return self.walk_postings(rows.start, asked, scratch);
+        }
+        for row in &scratch.rows {
+            let place = row - rows.start;
+            scratch.touched[place as usize / 64] |= 1 << (place % 64);
+        }
+        self.walk(rows, asked, scratch)
     }
 
     /// Adds up the postings that were read.
@@ -237,7 +249,6 @@ impl RunScorer<'_, '_, '_> {
         &self,
         start: u32,
         read: &[List<'_>],
-        dense: bool,
         scratch: &mut Scratch,
     ) -> Result<(), SegmentError> {
         let mut from = 0;
@@ -255,12 +266,6 @@ impl RunScorer<'_, '_, '_> {
                     self.add_term(start, table, rows, freqs, &mut scratch.sums)?
                 }
             }
-            if !dense {
-                for row in rows {
-                    let place = row - start;
-                    scratch.touched[place as usize / 64] |= 1 << (place % 64);
-                }
-            }
         }
         Ok(())
     }
@@ -275,8 +280,9 @@ impl RunScorer<'_, '_, '_> {
     ) -> Result<(), SegmentError> {
         match table.once() {
             Some(once) if !self.lengths.is_empty() => {
+                let lengths = self.lengths;
                 for (row, freq) in rows.iter().zip(freqs) {
-                    let length = self.lengths[*row as usize];
+                    let length = lengths[*row as usize];
                     let score = if *freq == 1 && length < LENGTH_LONG {
                         once[usize::from(length)]
                     } else {
@@ -340,6 +346,24 @@ impl RunScorer<'_, '_, '_> {
                 }
             }
             chunk.fill(0);
+        }
+        Ok(())
+    }
+
+    /// Looks at the rows of all postings in the order in which they were read.
+    fn walk_postings(
+        &mut self,
+        start: u32,
+        asked: &mut Asked<'_, '_, '_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), SegmentError> {
+        let mut need = self.need(asked);
+        for row in &scratch.rows {
+            // The sum is whole, and gone when another term's posting comes to the row.
+            let sum = std::mem::take(&mut scratch.sums[(row - start) as usize]);
+            if sum >= need && self.take(*row, sum, asked)? {
+                need = self.need(asked);
+            }
         }
         Ok(())
     }

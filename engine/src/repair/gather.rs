@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use chronolith_segments::{DeathKind, Op, RowIdentity, SalvagedSegment, Scope, decode_batch};
-use chronolith_wal::{LogSalvage, SalvagedFrame};
+use chronolith_wal::{LogSalvage, SalvagedFrame, epoch_of};
 
 use super::identity::Origin;
 use super::ledger::{Entry, Ledger, Place};
@@ -173,7 +173,14 @@ impl Gathered {
             match ranges.iter_mut().find(|(_, first, last)| {
                 seqs.first <= last.unwrap_or(u64::MAX) && *first <= seqs.last.unwrap_or(u64::MAX)
             }) {
-                Some((named, ..)) => *named = named.take().or(Some(file)),
+                Some((named, first, last)) => {
+                    *named = named.take().or(Some(file));
+                    // A missing file may have held more than what is proved of it.
+                    if gap.offset == 0 && gap.bytes == 0 {
+                        *first = seqs.first.max(above + 1).min(*first);
+                        *last = last.zip(seqs.last).map(|(a, b)| a.max(b));
+                    }
+                }
                 None if seqs.last.is_none_or(|last| last > above) => {
                     ranges.push((Some(file), seqs.first.max(above + 1), seqs.last));
                 }
@@ -185,7 +192,10 @@ impl Gathered {
                 file,
                 first_seq: Some(first),
                 last_seq: last,
-                records: last.map(|last| last - first + 1),
+                // Between two epochs most seqs were never given.
+                records: last
+                    .filter(|last| epoch_of(*last) == epoch_of(first))
+                    .map(|last| last - first + 1),
                 why: "frames of the log are lost".into(),
             }));
         }

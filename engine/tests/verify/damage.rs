@@ -199,7 +199,7 @@ fn replace_by(kind: &str, path: &Path) {
         "directory" => fs::create_dir(path).expect("made"),
         _ => {
             fs::write(path, b"secret").expect("written");
-            fs::set_permissions(path, Permissions::from_mode(0)).expect("set");
+            fs::set_permissions(path, Permissions::from_mode(0o000)).expect("set");
         }
     }
 }
@@ -214,7 +214,7 @@ fn what_is_no_file_or_cannot_be_read_is_found_and_nothing_waits_for_it() {
     assert!(names.len() > 6, "{names:?}");
     let probe = temp.path().join("probe");
     fs::write(&probe, b"").expect("written");
-    fs::set_permissions(&probe, Permissions::from_mode(0)).expect("set");
+    fs::set_permissions(&probe, Permissions::from_mode(0o000)).expect("set");
     let kinds: &[&str] = match fs::read(&probe) {
         Ok(_) => {
             println!("skipped: a file without the right to read it: this user may read all");

@@ -40,6 +40,10 @@ struct Hole {
 }
 
 impl FileSalvage {
+    pub(super) fn number(&self) -> FileNumber {
+        self.number
+    }
+
     pub(super) fn read(
         env: &Env,
         dir: &Path,

@@ -134,8 +134,11 @@ pub fn salvage_log(
     }
     let status = read_status(env, dir, &store_id).unwrap_or(None);
     let end_is_proven = status.is_some();
-    let mut gaps = missing_files(&numbers, floor);
     drop_ghosts(&mut files);
+    let mut gaps: Vec<LogGap> = missing_files(&numbers, floor)
+        .into_iter()
+        .map(|number| missing_file(number, &files))
+        .collect();
     let (evidence, status) = evidence_of(&files, status);
     for at in 0..files.len() {
         let (file, later) = (&files[at], &files[at + 1..]);
@@ -285,31 +288,56 @@ impl FrameReader<'_> {
     }
 }
 
-/// Files that must have been between two others, or above the floor.
-fn missing_files(numbers: &[FileNumber], floor: FileNumber) -> Vec<LogGap> {
-    let is_missing = |number: FileNumber| LogGap {
-        file: log_name(number),
-        offset: 0,
-        bytes: 0,
-        seqs: None,
-        why: "the file is missing".into(),
-    };
+/// Files that must have been between two others, or above the floor; of a run of them the
+/// first: a hostile name must not ask for 2^64.
+fn missing_files(numbers: &[FileNumber], floor: FileNumber) -> Vec<FileNumber> {
     let mut missing = Vec::new();
     let mut expected = match floor {
         0 => numbers.first().copied().unwrap_or(0),
         floor => floor,
     };
     for number in numbers.iter().copied().filter(|number| *number >= floor) {
-        // One line for a run: a hostile name must not ask for 2^64 of them.
         if number > expected {
-            missing.push(is_missing(expected));
+            missing.push(expected);
         }
         expected = number.saturating_add(1);
     }
     if floor != 0 && expected == floor {
-        missing.push(is_missing(floor));
+        missing.push(floor);
     }
     missing
+}
+
+/// The gap that a missing file leaves. The header of the next file says how far the log went
+/// before it; where that is lost as well, all seqs between the frames on both sides may be.
+fn missing_file(number: FileNumber, files: &[FileSalvage]) -> LogGap {
+    let next = files.iter().find(|file| file.number() > number);
+    let is_bounded = next.is_none_or(|next| next.header.is_some());
+    let frames = |is_before: bool| {
+        let files = files.iter();
+        let side = files.filter(move |file| (file.number() < number) == is_before);
+        side.flat_map(|file| file.frames.iter().map(|(frame, _)| *frame))
+    };
+    let before = frames(true)
+        .map(|frame| frame.last_seq())
+        .max()
+        .unwrap_or(0);
+    let after = frames(false)
+        .map(|frame| frame.first_seq)
+        .filter(|seq| *seq > before)
+        .min();
+    let lost = LostSeqs {
+        first: before.saturating_add(1),
+        last: after.map(|seq| seq - 1),
+    };
+    let is_empty = lost.last.is_some_and(|last| last < lost.first);
+    LogGap {
+        file: log_name(number),
+        offset: 0,
+        bytes: 0,
+        seqs: Some(lost).filter(|_| !is_bounded && !is_empty),
+        why: "the file is missing".into(),
+    }
 }
 
 /// Takes out frames that a recovery dropped: the header of the next whole file says how far

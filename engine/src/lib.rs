@@ -79,8 +79,9 @@ pub use backup::{
 };
 pub use chronolith_segments::analyze::{AnalyzerKind, AnalyzerOptions, Language};
 pub use chronolith_segments::{
-    Record, Refused, Scope, ScopeSelector, SegmentError, SourceClass, TIME_MAX_US, TIME_MIN_US,
-    TokenCounter, VectorFormat, VectorSpace, limits,
+    IMPACT_MAX, IMPACT_STEP, IMPACT_TOKEN_BYTES_MAX, IMPACTS_MAX, Record, Refused, Scope,
+    ScopeSelector, SegmentError, SourceClass, TIME_MAX_US, TIME_MIN_US, TokenCounter, VectorFormat,
+    VectorSpace, limits,
 };
 pub use chronolith_wal::WalError;
 pub use error::{Error, ErrorKind};

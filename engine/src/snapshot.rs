@@ -181,6 +181,7 @@ impl Snapshot {
             importance: Some(fields.importance).filter(|value| !value.is_nan()),
             source_id: partition.source_id(row)?.map(std::borrow::Cow::into_owned),
             attributes: stored.attributes,
+            impacts: stored.impacts,
         };
         Ok(StoredRecord {
             record,

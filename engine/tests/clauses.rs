@@ -385,3 +385,93 @@ fn snippets_show_the_best_stretch_and_cost_no_budget() {
     let without = ask(&store, &within("a").text("staging proxy"));
     assert!(without.hits.iter().all(|hit| hit.snippet.is_none()));
 }
+
+#[test]
+fn an_impact_is_worth_the_product_of_both_weights_and_survives_everything() {
+    let store = store();
+    let mut record = Record::new(scope("a"), "r0", 0, "port");
+    record.impacts = vec![("port".into(), 1.3), ("##ing".into(), 64.0)];
+    let mut batch = Batch::new();
+    batch.upsert(record);
+    store.write(batch).expect("writes");
+    write(&store, "b", &["port ##ing"]);
+    let score = |token: &str, weight| {
+        let found = ask(&store, &within("a").impact(token, weight));
+        found.hits.first().map(|hit| hit.score)
+    };
+    let kept = 333.0 / 256.0;
+    for step in 0..3 {
+        match step {
+            1 => store.flush().expect("flushes"),
+            2 => drop(store.compact(true, &mut |_| {}).expect("compacts")),
+            _ => {}
+        }
+        assert_eq!(score("port", 2.0), Some(2.0 * kept));
+        assert_eq!(score("##ing", 100.0), Some(6400.0));
+        assert_eq!(score("ing", 1.0), None);
+        let words = ask(&store, &within("a").text("port"));
+        assert_eq!(words.plan.statistics.length_sum, 1, "no length");
+        let both = ask(
+            &store,
+            &within("a").text("port").impact("port", 1.0).explain(),
+        );
+        assert_eq!(both.hits[0].score, words.hits[0].score + kept);
+        let parts = &both.hits[0].explanation.as_ref().expect("asked for").terms;
+        assert_eq!(parts[0].term, "impact port");
+        assert_eq!(parts[0].freq, 333);
+        // No word and no pattern of words reaches a token, nor another scope's.
+        assert!(ask(&store, &within("a").prefix("##")).hits.is_empty());
+        assert!(
+            ask(&store, &within("a").fuzzy("xport", 1).explain())
+                .hits
+                .len()
+                == 1
+        );
+        assert!(
+            ask(&store, &within("b").impact("port", 1.0))
+                .hits
+                .is_empty()
+        );
+        let stored = store
+            .get(&scope("a"), "r0")
+            .expect("reads")
+            .expect("is there");
+        let expected = [
+            ("##ing".to_owned(), 64.0),
+            ("port".to_owned(), 333.0 / 256.0),
+        ];
+        assert_eq!(stored.record.impacts, expected);
+    }
+    assert!(store.verify(&mut |_| {}).expect("verifies").is_ok());
+}
+
+#[test]
+fn impacts_that_cannot_be_kept_or_asked_for_are_refused() {
+    let store = store();
+    let put = |impacts: Vec<(String, f32)>| {
+        let mut record = Record::new(scope("a"), "r", 0, "x");
+        record.impacts = impacts;
+        let mut batch = Batch::new();
+        batch.upsert(record);
+        store.write(batch)
+    };
+    for impacts in [
+        vec![("a".to_owned(), 0.0)],
+        vec![("a".to_owned(), 64.5)],
+        vec![("a".to_owned(), f32::NAN)],
+        vec![(String::new(), 1.0)],
+        vec![("a".to_owned(), 1.0), ("a".to_owned(), 2.0)],
+        (0..513).map(|at| (at.to_string(), 1.0)).collect(),
+    ] {
+        match put(impacts) {
+            Err(Error::RefusedInBatch { refused, .. }) => assert_eq!(refused.field, "impacts"),
+            other => panic!("{other:?}"),
+        }
+    }
+    put((0..512).map(|at| (at.to_string(), 1.0)).collect()).expect("fits");
+    assert_eq!(refused(&store, &within("a").impact("", 1.0)).0, "impact");
+    assert_eq!(refused(&store, &within("a").impact("a", 0.0)).0, "impact");
+    assert_eq!(refused(&store, &within("a").impact("a", 101.0)).0, "impact");
+    let long = "x".repeat(256);
+    assert_eq!(refused(&store, &within("a").impact(long, 1.0)).0, "impact");
+}

@@ -103,6 +103,10 @@ fn record(random: &mut Random, shape: &Shape, at: usize) -> Record {
         Some(SourceClass::Web),
         Some(SourceClass::UserConfirmed),
     ]);
+    if random.one_in(3) {
+        let weight = random.pick(&[0.001, 0.5, 1.0, 2.75, 64.0]);
+        record.impacts = vec![("t0".into(), weight), ("t2".into(), 1.5)];
+    }
     if random.one_in(2) {
         record.source_id = Some(format!("s{}", random.below(20)));
     }
@@ -191,7 +195,11 @@ fn add_clauses(random: &mut Random, shape: &Shape, mut request: Request) -> Requ
     for _ in 0..random.pick(&[0, 0, 0, 1, 1, 2, 3]) {
         let word = format!("w{}", random.skewed(shape.words + 1));
         let other = format!("w{}", random.skewed(shape.words + 1));
-        request = match random.below(9) {
+        request = match random.below(11) {
+            9 | 10 => request.impact(
+                random.pick(&["t0", "t1", "t2"]),
+                random.pick(&[0.01, 1.0, 100.0]),
+            ),
             0 => request.require(word),
             1 => request.require(format!("{word} {other}")),
             2 => request.exclude(word),

@@ -27,6 +27,7 @@ mod deletes;
 mod error;
 pub mod format;
 mod ids;
+mod impacts;
 pub mod limits;
 mod memtable;
 mod postings;
@@ -50,6 +51,10 @@ pub use codec::{
 pub use deletes::{Death, DeathKind, DeathLog, DeleteSet};
 pub use error::{Refused, SegmentError};
 pub use format::{Bucket, Counts, ReadMode};
+pub use impacts::{
+    IMPACT_FREQ_MAX, IMPACT_MARK, IMPACT_MAX, IMPACT_STEP, IMPACT_TOKEN_BYTES_MAX, IMPACTS_MAX,
+    check_impact_token, impact_term, impact_token,
+};
 pub use memtable::{Memtable, MemtableOptions};
 pub use prepared::{
     Prepared, TokenCounter, VectorFormat, VectorSpace, check_vector, prepare_vector,

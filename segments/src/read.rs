@@ -69,7 +69,7 @@ pub struct ScopeEntry {
 }
 
 /// The variable-width parts of a row that are read only for rows that are returned.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Stored {
     /// Full text.
     pub text: String,
@@ -81,6 +81,8 @@ pub struct Stored {
     pub source: Option<String>,
     /// JSON object, or empty.
     pub attributes: String,
+    /// Tokens with weights, ascending by token.
+    pub impacts: Vec<(String, f32)>,
 }
 
 /// The byte of [`Partition::short_lengths`] for rows of this length or more.

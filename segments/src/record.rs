@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::Refused;
+use crate::impacts::check_impacts;
 use crate::limits;
 use crate::scope::Scope;
 
@@ -94,6 +95,12 @@ pub struct Record {
     pub source_id: Option<String>,
     /// A JSON object as text, or empty.
     pub attributes: String,
+    /// Tokens with weights of a learned-sparse model, for
+    /// [`Request::impact`](https://docs.rs/chronolith): each token once, at most
+    /// [`IMPACTS_MAX`](crate::IMPACTS_MAX); weights above 0 and at most
+    /// [`IMPACT_MAX`](crate::IMPACT_MAX), kept in steps of 1/256. No part of the text or its
+    /// length.
+    pub impacts: Vec<(String, f32)>,
 }
 
 impl Record {
@@ -118,6 +125,7 @@ impl Record {
             importance: None,
             source_id: None,
             attributes: String::new(),
+            impacts: Vec::new(),
         }
     }
 
@@ -148,6 +156,7 @@ impl Record {
         )?;
         check_len("attributes", &self.attributes, limits::ATTRIBUTES_BYTES_MAX)?;
         check_tags(&self.tags)?;
+        check_impacts(&self.impacts)?;
         match self.importance {
             Some(value) if !(0.0..=1.0).contains(&value) => {
                 Err(Refused::new("importance", "must be a number from 0 to 1"))

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chronolith_segments::analyze::Analyzer;
+use chronolith_segments::impact_token;
 use chronolith_vfs::planted::{self, Bug};
 
 use super::bm25::{Statistics, TermScorer, idf};
@@ -22,6 +23,7 @@ pub(crate) struct QueryTerm {
     pub(crate) weight: f64,
     /// Live rows of the requested scopes that hold it.
     pub(crate) df: u64,
+    /// 1 of an impact.
     pub(crate) idf: f64,
     pub(crate) scorer: TermScorer,
 }
@@ -47,6 +49,21 @@ pub(crate) struct QueryTerms {
     pub(crate) by_clause: Vec<Vec<Vec<u8>>>,
     /// Distinct terms that were looked up.
     pub(crate) count: usize,
+}
+
+impl QueryTerm {
+    /// The term as a person reads it.
+    pub(crate) fn name(&self) -> String {
+        term_name(&self.term)
+    }
+}
+
+/// A term as a person reads it; a token of an impact with what it is.
+pub(crate) fn term_name(term: &[u8]) -> String {
+    match impact_token(term) {
+        Some(token) => format!("impact {token}"),
+        None => String::from_utf8_lossy(term).into_owned(),
+    }
 }
 
 impl QueryTerms {
@@ -104,20 +121,30 @@ pub(crate) fn weigh<'v>(
     request: &Request,
     analyzer: &Analyzer,
 ) -> Result<(QueryTerms, Vec<Found<'v>>), Error> {
-    let (names, grouped, filter) = if request.clauses.is_empty() {
-        let names: Vec<Vec<u8>> = words.scored.iter().map(|(term, _)| term.clone()).collect();
-        (names, Vec::new(), ClauseFilter::none(*analyzer))
+    let (resolved, grouped, filter) = if request.clauses.is_empty() {
+        (Vec::new(), Vec::new(), ClauseFilter::none(*analyzer))
     } else {
         resolve(views, &words, request, analyzer)?
+    };
+    let names: Vec<&[u8]> = match request.clauses.is_empty() {
+        true => words.scored.iter().map(|(term, _)| &**term).collect(),
+        false => resolved.iter().map(Vec::as_slice).collect(),
     };
     let (frequencies, found) = look_up(views, &names)?;
     let average_length = statistics.average_length();
     let weighed = |place: usize, weight: f64| {
         let df = frequencies[place];
-        let idf = idf(statistics.rows, df);
+        let is_impact = impact_token(names[place]).is_some();
+        let idf = match is_impact {
+            true => 1.0,
+            false => idf(statistics.rows, df),
+        };
         QueryTerm {
-            scorer: TermScorer::new(idf, weight, average_length),
-            term: names[place].clone(),
+            scorer: match is_impact {
+                true => TermScorer::of_impact(weight),
+                false => TermScorer::new(idf, weight, average_length),
+            },
+            term: names[place].to_vec(),
             place,
             weight,
             df,
@@ -174,16 +201,12 @@ fn resolve(
     Ok((places.names, groups, filter))
 }
 
-fn look_up<'v>(views: &'v [View], names: &[Vec<u8>]) -> Result<(Vec<u64>, Vec<Found<'v>>), Error> {
+fn look_up<'v>(views: &'v [View], names: &[&[u8]]) -> Result<(Vec<u64>, Vec<Found<'v>>), Error> {
     let mut frequencies = vec![0; names.len()];
     let mut found = Vec::with_capacity(views.len());
     for (index, view) in views.iter().enumerate() {
         let mut part = vec![0; names.len()];
-        found.push(Found::new(
-            view,
-            names.iter().map(Vec::as_slice),
-            &mut part,
-        )?);
+        found.push(Found::new(view, names.iter().copied(), &mut part)?);
         if index > 0 && planted::is_on(Bug::IdfOfOneSegment) {
             continue;
         }

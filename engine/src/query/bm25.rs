@@ -5,6 +5,13 @@
 //! stays above 0). A contribution is round(idf * tfnorm * weight * 2^20), from f64 operations
 //! that are each rounded, never fused; `ln` comes from the `libm` crate so that it is the same
 //! everywhere.
+//!
+//! A token with a weight of its own in the record (see [`Record::impacts`]) is worth
+//! round(query weight * record weight * 2^20): no idf, no length.
+//!
+//! [`Record::impacts`]: chronolith_segments::Record::impacts
+
+use chronolith_segments::{IMPACT_FREQ_MAX, IMPACT_STEP};
 
 /// Saturation of the term frequency.
 pub(crate) const K1: f64 = 1.2;
@@ -45,8 +52,10 @@ pub(crate) fn idf(rows: u64, df: u64) -> f64 {
 /// One term's scorer under one population.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TermScorer {
-    /// idf * weight * 2^20.
+    /// idf * weight * 2^20; of an impact weight * step * 2^20.
     scale: f64,
+    /// True of an impact: a contribution is the scale times the frequency.
+    is_linear: bool,
     /// Mean length of the population.
     average_length: f64,
 }
@@ -56,8 +65,23 @@ impl TermScorer {
     pub(crate) fn new(idf: f64, weight: f64, average_length: f64) -> Self {
         Self {
             scale: idf * weight * SCALE,
+            is_linear: false,
             average_length,
         }
+    }
+
+    /// A scorer for an impact's token of this query weight.
+    pub(crate) fn of_impact(weight: f64) -> Self {
+        Self {
+            scale: weight * IMPACT_STEP * SCALE,
+            is_linear: true,
+            average_length: 1.0,
+        }
+    }
+
+    /// True of an impact.
+    pub(crate) fn is_linear(self) -> bool {
+        self.is_linear
     }
 
     /// The contribution of `freq` occurrences in a row of `length` tokens. Rises with `freq`
@@ -73,6 +97,10 @@ impl TermScorer {
 
     /// As [`TermScorer::score`], with the length's part computed before.
     pub(crate) fn score_normed(self, freq: u32, norm: f64) -> i64 {
+        if self.is_linear {
+            // More is in no record; what bounds a memtable's list is clamped to the same.
+            return round(self.scale * f64::from(freq.min(IMPACT_FREQ_MAX)));
+        }
         let tf = f64::from(freq);
         round(self.scale * (tf * (K1 + 1.0) / (tf + norm)))
     }
@@ -119,6 +147,15 @@ mod tests {
         assert!(scorer.score(2, 20) > scorer.score(1, 20));
         assert!(scorer.score(1, 21) < scorer.score(1, 20));
         assert!(scorer.score(u32::MAX, 1) > 0);
+    }
+
+    #[test]
+    fn an_impact_is_the_product_of_both_weights() {
+        let scorer = TermScorer::of_impact(2.5);
+        assert_eq!(shown(scorer.score(3 * 256, 17)), 7.5);
+        assert_eq!(scorer.score(3, 1), scorer.score(3, 1000));
+        assert_eq!(scorer.ceiling(), scorer.score(IMPACT_FREQ_MAX, 5));
+        assert!(scorer.score(2, 9) > scorer.score(1, 9));
     }
 
     #[test]

@@ -152,7 +152,7 @@ impl Wanted<'_> {
         let part = |term: &QueryTerm, stands_for: Option<&str>| -> Result<_, SegmentError> {
             let freq = super::sparse::freq_in(view, row, &term.term)?;
             Ok((freq > 0).then(|| TermPart {
-                term: String::from_utf8_lossy(&term.term).into_owned(),
+                term: term.name(),
                 freq,
                 score: shown(term.scorer.score(freq, length)),
                 stands_for: stands_for.map(str::to_owned),

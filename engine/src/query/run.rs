@@ -413,9 +413,7 @@ impl Query<'_> {
                 kind: clause.kind(),
                 text: clause.text().to_owned(),
                 weight: clause.weight(),
-                terms: terms
-                    .map(|term| String::from_utf8_lossy(term).into_owned())
-                    .collect(),
+                terms: terms.map(|term| analyse::term_name(term)).collect(),
                 expansions: group.map_or_else(Vec::new, |group| {
                     group.members.iter().map(planned_term).collect()
                 }),
@@ -525,7 +523,7 @@ impl Ranked {
 
 fn planned_term(term: &QueryTerm) -> PlannedTerm {
     PlannedTerm {
-        term: String::from_utf8_lossy(&term.term).into_owned(),
+        term: term.name(),
         weight: term.weight,
         df: term.df,
         idf: term.idf,

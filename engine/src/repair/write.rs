@@ -187,7 +187,9 @@ fn weight(op: &Op) -> usize {
             let names: usize = names.into_iter().flatten().map(String::len).sum();
             let tags: usize = record.tags.iter().map(String::len).sum();
             let vector = vector.as_ref().map_or(0, Vec::len);
-            record.text.len() + record.attributes.len() + names + tags + vector + 256
+            let impacts = record.impacts.iter().map(|(token, _)| token.len() + 4);
+            let texts = record.text.len() + record.attributes.len();
+            texts + names + tags + vector + impacts.sum::<usize>() + 256
         }
         _ => 256,
     }

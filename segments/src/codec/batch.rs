@@ -4,7 +4,8 @@
 //!   batch   version u8 | commit time i64 | ops varint | op ...
 //!   put     1 u8 | mode u8 | presence u8 | scope | id | event time i64 | text
 //!           [summary] [speaker] [source] [source class u8] [importance f32] [source id]
-//!           attributes | tags varint, tag ... | [vector]
+//!           attributes | tags varint, tag ... | [vector] [impacts varint, impact ...]
+//!   impact  token | weight in steps varint
 //!   delete  2 u8 | scope | id
 //!   link    3 u8 | scope | parent | child
 //!   unlink  4 u8 | scope | parent | child
@@ -12,12 +13,13 @@
 //!
 //! | field | form | range | who checks |
 //! | --- | --- | --- | --- |
-//! | version | u8 | [`BATCH_VERSION`] | `decode_batch` |
+//! | version | u8 | [`BATCH_VERSION`] where a put has impacts, else 1 | `decode_batch` |
 //! | commit time, event time | i64 LE, µs | event time: years 1 to 9999 | `Record::check` |
 //! | scope | length, key | [`Scope::from_key`] | `scope` |
 //! | texts, tags | length, UTF-8 | `limits` | `Input::string`, `Record::check` |
 //! | mode | u8 | [`PutMode`] | `put` |
 //! | presence | u8 | bits of [`Presence`] | `put` |
+//! | impacts | ascending by token, each once | see `impacts`; at least one | `impacts` |
 //! | vector | length, bytes | the space's size | `prepare_replayed` |
 //!
 //! A length is a varint, at most its limit and at most what is left. Whatever is accepted is
@@ -26,6 +28,9 @@
 
 use super::bytes::{Input, put_bytes, put_varint};
 use crate::error::Refused;
+use crate::impacts::{
+    IMPACT_FREQ_MAX, IMPACT_TOKEN_BYTES_MAX, IMPACTS_MAX, impact_freq, impact_weight,
+};
 use crate::limits::{
     ATTRIBUTES_BYTES_MAX, BATCH_BYTES_MAX, DIM_MAX, ID_BYTES_MAX, NAME_BYTES_MAX, SCOPE_BYTES_MAX,
     SUMMARY_BYTES_MAX, TAG_BYTES_MAX, TAGS_MAX, TEXT_BYTES_MAX,
@@ -33,8 +38,11 @@ use crate::limits::{
 use crate::record::{Record, SourceClass, check_id};
 use crate::scope::Scope;
 
-/// The version this build writes, and the only one it reads.
-pub const BATCH_VERSION: u8 = 1;
+/// The newest version this build writes and reads. Only batches with impacts are of it; all
+/// others are of version 1, as they always were, and earlier builds read them.
+pub const BATCH_VERSION: u8 = 2;
+/// The version of a batch without impacts.
+const PLAIN: u8 = 1;
 
 /// First byte of an op. 5 to 15 are kept for later ops; decoding one names it.
 const TAG_PUT: u8 = 1;
@@ -51,6 +59,8 @@ const OP_BYTES_MIN: usize = 1 + 3 + 2;
 const OPS_CAPACITY_MAX: usize = 1024;
 /// Smallest tag: its length and one byte.
 const STORED_TAG_BYTES_MIN: usize = 2;
+/// Smallest impact: its token's length, one byte and a weight.
+const STORED_IMPACT_BYTES_MIN: usize = 3;
 const VECTOR_BYTES_MAX: usize = DIM_MAX * 4;
 
 /// Bits of a put's presence byte.
@@ -64,7 +74,7 @@ impl Presence {
     const IMPORTANCE: u8 = 1 << 4;
     const SOURCE_ID: u8 = 1 << 5;
     const VECTOR: u8 = 1 << 6;
-    const ALL: u8 = (1 << 7) - 1;
+    const IMPACTS: u8 = 1 << 7;
 }
 
 /// What a put may replace. "Insert only" was checked before the log; the mode is kept so
@@ -207,7 +217,7 @@ pub struct Batch {
 pub enum CodecError {
     /// Written by another format.
     #[error(
-        "the batch has format version {found}, this build reads {BATCH_VERSION}; use the release that wrote it"
+        "the batch has format version {found}, this build reads up to {BATCH_VERSION}; use the release that wrote it"
     )]
     Version {
         /// Version in the bytes.
@@ -248,7 +258,12 @@ pub fn encode_batch(
     out: &mut Vec<u8>,
 ) -> Result<(), Refused> {
     let start = out.len();
-    out.push(BATCH_VERSION);
+    let has_impacts =
+        |op: &OpRef<'_>| matches!(op, OpRef::Put { record, .. } if !record.impacts.is_empty());
+    out.push(match ops.iter().any(has_impacts) {
+        true => BATCH_VERSION,
+        false => PLAIN,
+    });
     out.extend_from_slice(&commit_time_us.to_le_bytes());
     put_varint(out, ops.len() as u64);
     for op in ops {
@@ -309,7 +324,8 @@ fn encode_put(out: &mut Vec<u8>, mode: PutMode, record: &Record, vector: Option<
         | bit(record.source_class.is_some(), Presence::SOURCE_CLASS)
         | bit(record.importance.is_some(), Presence::IMPORTANCE)
         | bit(record.source_id.is_some(), Presence::SOURCE_ID)
-        | bit(vector.is_some(), Presence::VECTOR);
+        | bit(vector.is_some(), Presence::VECTOR)
+        | bit(!record.impacts.is_empty(), Presence::IMPACTS);
     out.extend_from_slice(&[TAG_PUT, mode as u8, presence]);
     put_bytes(out, record.scope.key());
     put_bytes(out, record.id.as_bytes());
@@ -334,6 +350,13 @@ fn encode_put(out: &mut Vec<u8>, mode: PutMode, record: &Record, vector: Option<
     if let Some(vector) = vector {
         put_bytes(out, vector);
     }
+    if !record.impacts.is_empty() {
+        put_varint(out, record.impacts.len() as u64);
+    }
+    for (token, weight) in &record.impacts {
+        put_bytes(out, token.as_bytes());
+        put_varint(out, u64::from(impact_freq(*weight)));
+    }
 }
 
 /// Reads the bytes of a batch back, all of them.
@@ -346,7 +369,7 @@ pub fn decode_batch(bytes: &[u8]) -> Result<Batch, CodecError> {
         return Err(input.damaged(format!("{} bytes; at most {BATCH_BYTES_MAX}", bytes.len())));
     }
     let version = input.byte("version")?;
-    if version != BATCH_VERSION {
+    if !(PLAIN..=BATCH_VERSION).contains(&version) {
         return Err(CodecError::Version { found: version });
     }
     let commit_time_us = i64::from_le_bytes(input.array("commit time")?);
@@ -356,6 +379,10 @@ pub fn decode_batch(bytes: &[u8]) -> Result<Batch, CodecError> {
     let mut ops = Vec::with_capacity(count.min(OPS_CAPACITY_MAX));
     for _ in 0..count {
         ops.push(op(&mut input)?);
+    }
+    let has_impacts = |op: &Op| matches!(op, Op::Put { record, .. } if !record.impacts.is_empty());
+    if ops.iter().any(has_impacts) != (version > PLAIN) {
+        return Err(input.damaged(format!("version {version} does not fit what is inside")));
     }
     if input.left() > 0 {
         return Err(input.damaged(format!("{} bytes behind the last operation", input.left())));
@@ -416,9 +443,6 @@ fn put(input: &mut Input<'_>, offset: usize) -> Result<Op, CodecError> {
         other => return Err(input.damaged(format!("{other} is no mode"))),
     };
     let presence = input.byte("presence")?;
-    if presence & !Presence::ALL != 0 {
-        return Err(input.damaged(format!("unknown presence bits {presence:#010b}")));
-    }
     let has = |bit: u8| presence & bit != 0;
     let optional = |input: &mut Input<'_>, bit, bytes_max, what| {
         if has(bit) {
@@ -448,6 +472,9 @@ fn put(input: &mut Input<'_>, offset: usize) -> Result<Op, CodecError> {
         true => Some(input.bytes(VECTOR_BYTES_MAX, "vector")?.to_vec()),
         false => None,
     };
+    if has(Presence::IMPACTS) {
+        record.impacts = impacts(input)?;
+    }
     record.check().map_err(|refused| refuse(offset, &refused))?;
     Ok(Op::Put {
         mode,
@@ -477,6 +504,26 @@ fn tags(input: &mut Input<'_>) -> Result<Vec<String>, CodecError> {
         .collect()
 }
 
+/// As a prepared record has them: there are some, ascending by token.
+fn impacts(input: &mut Input<'_>) -> Result<Vec<(String, f32)>, CodecError> {
+    let most = IMPACTS_MAX.min(input.left() / STORED_IMPACT_BYTES_MIN);
+    let count = input.varint(most, "number of impacts")?;
+    let mut impacts: Vec<(String, f32)> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let token = input.string(IMPACT_TOKEN_BYTES_MAX, "token")?;
+        let freq = input.varint(IMPACT_FREQ_MAX as usize, "impact")?;
+        let freq = u32::try_from(freq).unwrap_or_default();
+        if freq == 0 || impacts.last().is_some_and(|(last, _)| *last >= token) {
+            return Err(input.damaged("an impact of 0 or out of order before this"));
+        }
+        impacts.push((token, impact_weight(freq)));
+    }
+    match impacts.is_empty() {
+        true => Err(input.damaged("a list of no impacts before this")),
+        false => Ok(impacts),
+    }
+}
+
 fn refuse(offset: usize, refused: &Refused) -> CodecError {
     CodecError::Damaged {
         offset,
@@ -485,158 +532,4 @@ fn refuse(offset: usize, refused: &Refused) -> CodecError {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn text() -> impl Strategy<Value = String> {
-        prop_oneof!["[a-z ]{0,12}", ".{0,6}", "[\u{4e00}-\u{4eff}]{0,9}"]
-    }
-
-    fn some_record() -> impl Strategy<Value = Record> {
-        let names = (proptest::option::of(text()), proptest::option::of(text()));
-        let more = (proptest::option::of(text()), proptest::option::of(text()));
-        let class = proptest::option::of(0..5usize);
-        let marks = (class, proptest::option::of(0.0..=1.0f32), "[{}a-z]{0,5}");
-        let tags = proptest::collection::vec("[a-d]{1,3}", 0..4);
-        let key = (
-            "[a-c/]{0,3}[a-c]",
-            "[a-z0-9]{1,8}",
-            -9_000_000i64..9_000_000,
-            text(),
-        );
-        (key, names, more, marks, tags).prop_map(|(key, names, more, marks, tags)| {
-            let path = key
-                .0
-                .split('/')
-                .filter(|part| !part.is_empty())
-                .collect::<Vec<_>>()
-                .join("/");
-            let mut record = Record::new(Scope::parse(&path).expect("a path"), key.1, key.2, key.3);
-            (record.summary, record.speaker) = names;
-            (record.source, record.source_id) = more;
-            record.source_class = marks.0.map(|at| SourceClass::ALL[at]);
-            record.importance = marks.1;
-            record.attributes = marks.2;
-            record.tags = tags;
-            record
-        })
-    }
-
-    fn some_op() -> impl Strategy<Value = Op> {
-        let vector = proptest::option::of(proptest::collection::vec(any::<u8>(), 0..9));
-        prop_oneof![
-            3 => (any::<bool>(), some_record(), vector).prop_map(|(insert, record, vector)| Op::Put {
-                mode: if insert { PutMode::Insert } else { PutMode::Upsert },
-                record: Box::new(record),
-                vector,
-            }),
-            1 => some_record().prop_map(|record| Op::Delete { scope: record.scope, id: record.id }),
-        ]
-    }
-
-    fn encoded(batch: &Batch) -> Vec<u8> {
-        let ops: Vec<OpRef<'_>> = batch.ops.iter().map(Op::borrowed).collect();
-        let mut bytes = Vec::new();
-        encode_batch(&ops, batch.commit_time_us, &mut bytes).expect("small");
-        bytes
-    }
-
-    fn some_batch() -> impl Strategy<Value = Batch> {
-        (any::<i64>(), proptest::collection::vec(some_op(), 0..5)).prop_map(
-            |(commit_time_us, ops)| Batch {
-                commit_time_us,
-                ops,
-            },
-        )
-    }
-
-    proptest! {
-        #[test]
-        fn a_batch_comes_back_as_it_was(batch in some_batch()) {
-            prop_assert_eq!(decode_batch(&encoded(&batch)), Ok(batch));
-        }
-
-        #[test]
-        fn a_cut_or_longer_batch_is_damaged(batch in some_batch(), cut in any::<prop::sample::Index>()) {
-            let mut bytes = encoded(&batch);
-            prop_assert!(decode_batch(&bytes[..cut.index(bytes.len())]).is_err());
-            bytes.push(0);
-            prop_assert!(decode_batch(&bytes).is_err());
-        }
-
-        #[test]
-        fn what_is_accepted_after_mutation_has_this_one_encoding(
-            batch in some_batch(),
-            edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3u8), 1..4),
-        ) {
-            let mut bytes = encoded(&batch);
-            for (at, value, kind) in edits {
-                let at = at.index(bytes.len());
-                match kind {
-                    0 => bytes[at] = value,
-                    1 => bytes[at] ^= 1 << (value % 8),
-                    _ => bytes.insert(at, value),
-                }
-            }
-            if let Ok(read) = decode_batch(&bytes) {
-                prop_assert_eq!(encoded(&read), bytes);
-            }
-        }
-
-        #[test]
-        fn any_bytes_are_read_without_a_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let _first = decode_batch(&bytes);
-            bytes.insert(0, BATCH_VERSION);
-            let _with_version = decode_batch(&bytes);
-        }
-    }
-
-    #[test]
-    fn a_huge_count_is_refused_before_anything_is_allocated() {
-        let mut bytes = vec![BATCH_VERSION];
-        bytes.extend([0; 8]);
-        put_varint(&mut bytes, u64::MAX >> 1);
-        bytes.extend([0; 64]);
-        let error = decode_batch(&bytes).expect_err("too many");
-        assert!(
-            matches!(error, CodecError::Damaged { offset: 9, .. }),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn later_ops_and_versions_are_named() {
-        let bytes =
-            |version, tag| [&[version, 0, 0, 0, 0, 0, 0, 0, 0, 1, tag][..], &[0; 9]].concat();
-        assert_eq!(
-            decode_batch(&bytes(1, 5)),
-            Err(CodecError::UnknownOp { tag: 5, offset: 10 })
-        );
-        assert_eq!(
-            decode_batch(&bytes(2, 1)),
-            Err(CodecError::Version { found: 2 })
-        );
-    }
-
-    #[test]
-    fn a_batch_above_a_frame_is_refused_and_leaves_no_bytes() {
-        let scope = Scope::parse("a").expect("a scope");
-        let record = Record::new(scope, "x", 0, "t".repeat(TEXT_BYTES_MAX));
-        let op = OpRef::Put {
-            mode: PutMode::Upsert,
-            record: &record,
-            vector: None,
-        };
-        let mut out = vec![7];
-        assert_eq!(
-            encode_batch(&[op; 16], 0, &mut out)
-                .expect_err("too big")
-                .field,
-            "batch"
-        );
-        assert_eq!(out, [7]);
-        encode_batch(&[op; 15], 0, &mut out).expect("fits");
-    }
-}
+mod tests;

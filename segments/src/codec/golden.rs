@@ -9,7 +9,8 @@ use super::{Batch, Op, OpRef, PutMode, decode_batch, encode_batch};
 use crate::record::{Record, SourceClass};
 use crate::scope::Scope;
 
-const PATH: &str = "tests/golden/batch.txt";
+/// Of version 1, which is still written, and of version 2.
+const PATHS: [&str; 2] = ["tests/golden/batch.txt", "tests/golden/batch-2.txt"];
 
 fn sample() -> Batch {
     let scope = Scope::parse("user/ana").expect("a scope");
@@ -44,6 +45,42 @@ fn sample() -> Batch {
         ops,
     }
 }
+
+/// One record with impacts.
+fn sample_2() -> Batch {
+    let scope = Scope::parse("a").expect("a scope");
+    let mut record = Record::new(scope, "m1", 0, "port");
+    record.impacts = vec![("##ing".into(), 0.5), ("port".into(), 2.0)];
+    Batch {
+        commit_time_us: 1_700_000_000_000_000,
+        ops: vec![Op::Put {
+            mode: PutMode::Upsert,
+            record: record.into(),
+            vector: None,
+        }],
+    }
+}
+
+/// Widths and meanings of its fields.
+const FIELDS_2: &[(usize, &str)] = &[
+    (1, "version"),
+    (8, "commit time, i64 us"),
+    (1, "operations"),
+    (1, "op: put"),
+    (1, "mode: upsert"),
+    (1, "presence: impacts"),
+    (3, "scope: length, key a 00"),
+    (3, "id: m1"),
+    (8, "event time, i64 us"),
+    (5, "text"),
+    (1, "attributes: empty"),
+    (1, "tags: none"),
+    (1, "impacts"),
+    (6, "token: ##ing"),
+    (2, "weight 0.5: 128 steps of 1/256"),
+    (5, "token: port"),
+    (2, "weight 2: 512 steps"),
+];
 
 /// Widths and meanings of the sample's fields, in order; together all of its bytes.
 const FIELDS: &[(usize, &str)] = &[
@@ -82,10 +119,13 @@ const FIELDS: &[(usize, &str)] = &[
     (3, "id: m0"),
 ];
 
-fn hexdump(bytes: &[u8]) -> String {
-    let mut dump = String::from("# One batch, format version 1. offset: bytes # meaning\n");
+fn hexdump(bytes: &[u8], fields: &[(usize, &str)]) -> String {
+    let mut dump = format!(
+        "# One batch, format version {}. offset: bytes # meaning\n",
+        bytes[0]
+    );
     let mut offset = 0;
-    for (width, meaning) in FIELDS {
+    for (width, meaning) in fields {
         let hex: Vec<String> = bytes[offset..offset + width]
             .iter()
             .map(|byte| format!("{byte:02x}"))
@@ -113,20 +153,25 @@ fn parse(dump: &str) -> Vec<u8> {
     reason = "a test reads its committed file, not a store"
 )]
 fn the_bytes_of_a_batch_are_the_committed_ones() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(PATH);
-    let ops = sample();
-    let borrowed: Vec<OpRef<'_>> = ops.ops.iter().map(Op::borrowed).collect();
-    let mut bytes = Vec::new();
-    encode_batch(&borrowed, ops.commit_time_us, &mut bytes).expect("small");
-    let dump = hexdump(&bytes);
-    if std::env::var_os("CHRONOLITH_BLESS").is_some() {
-        std::fs::write(&path, &dump).expect("the golden file is written");
+    for (path, ops, fields) in [
+        (PATHS[0], sample(), FIELDS),
+        (PATHS[1], sample_2(), FIELDS_2),
+    ] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let borrowed: Vec<OpRef<'_>> = ops.ops.iter().map(Op::borrowed).collect();
+        let mut bytes = Vec::new();
+        encode_batch(&borrowed, ops.commit_time_us, &mut bytes).expect("small");
+        let dump = hexdump(&bytes, fields);
+        if std::env::var_os("CHRONOLITH_BLESS").is_some() {
+            std::fs::write(&path, &dump).expect("the golden file is written");
+        }
+        let golden = std::fs::read(&path).expect("the golden file");
+        let golden = String::from_utf8(golden).expect("text");
+        assert_eq!(dump, golden);
+        assert_eq!(
+            decode_batch(&parse(&golden)),
+            Ok(ops),
+            "the committed bytes still read"
+        );
     }
-    let golden = String::from_utf8(std::fs::read(&path).expect("the golden file")).expect("text");
-    assert_eq!(dump, golden);
-    assert_eq!(
-        decode_batch(&parse(&golden)),
-        Ok(ops),
-        "the committed bytes still read"
-    );
 }

@@ -3,6 +3,7 @@
 use super::RowTerms;
 use crate::analyze::{Analyzed, Analyzer, Fields};
 use crate::error::Refused;
+use crate::impacts::settle;
 use crate::prepared::{Prepared, TokenCounter, VectorSpace, prepare_vector};
 use crate::record::Record;
 
@@ -69,6 +70,7 @@ fn finish(
     record.vector = None;
     record.tags.sort_unstable();
     record.tags.dedup();
+    settle(&mut record.impacts);
     let fields = Fields {
         text: &record.text,
         summary: record.summary.as_deref(),
@@ -76,7 +78,7 @@ fn finish(
         event_time_us: Some(record.event_time_us),
     };
     analyzer.analyze_fields(&fields, scratch);
-    let analyzed = RowTerms::from(&*scratch);
+    let analyzed = RowTerms::new(scratch, &record.impacts);
     let summary_tokens = record
         .summary
         .as_deref()

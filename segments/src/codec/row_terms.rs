@@ -4,6 +4,7 @@
 //! records must not hold one each.
 
 use crate::analyze::Analyzed;
+use crate::impacts::{IMPACT_MARK, impact_freq};
 
 /// Distinct terms of a record with their frequencies, ascending by bytes, and its length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,14 +46,31 @@ impl RowTerms {
 
 impl From<&Analyzed> for RowTerms {
     fn from(analyzed: &Analyzed) -> Self {
-        let mut bytes = Vec::with_capacity(analyzed.terms().map(|(term, _)| term.len()).sum());
-        let mut entries = Vec::with_capacity(analyzed.term_count());
-        for (term, freq) in analyzed.terms() {
-            bytes.extend_from_slice(term);
+        Self::new(analyzed, &[])
+    }
+}
+
+impl RowTerms {
+    /// The terms of a text and those of its impacts, which come ascending by token: their mark
+    /// stands behind every text.
+    pub(crate) fn new(analyzed: &Analyzed, impacts: &[(String, f32)]) -> Self {
+        let of_text = analyzed.terms().map(|(term, _)| term.len()).sum::<usize>();
+        let of_impacts = impacts.iter().map(|(token, _)| token.len() + 1);
+        let mut bytes = Vec::with_capacity(of_text + of_impacts.sum::<usize>());
+        let mut entries = Vec::with_capacity(analyzed.term_count() + impacts.len());
+        let mut push = |parts: [&[u8]; 2], freq| {
+            bytes.extend_from_slice(parts[0]);
+            bytes.extend_from_slice(parts[1]);
             entries.push(Entry {
                 end: bytes.len(),
                 freq,
             });
+        };
+        for (term, freq) in analyzed.terms() {
+            push([term, &[]], freq);
+        }
+        for (token, weight) in impacts {
+            push([&[IMPACT_MARK], token.as_bytes()], impact_freq(*weight));
         }
         Self {
             length: analyzed.length(),

@@ -122,6 +122,7 @@ impl Memtable {
             source: record.source.as_deref().map(Box::from),
             source_id: record.source_id.as_deref().map(Box::from),
             attributes: record.attributes.as_str().into(),
+            impacts: record.impacts.as_slice().into(),
             vector: prepared.vector.as_deref().map(Box::from),
         };
         if body.tags.is_empty() {
@@ -258,7 +259,9 @@ impl Body {
         ]
         .into_iter()
         .chain(optional.into_iter().flatten().map(|text| text.len()))
-        .chain(self.vector.as_ref().map(|vector| vector.len()));
+        .chain(self.vector.as_ref().map(|vector| vector.len()))
+        .chain([size_of_val(&*self.impacts)])
+        .chain(self.impacts.iter().map(|(token, _)| token.len()));
         let boxes: usize = lengths.filter(|length| *length > 0).map(allocated).sum();
         // Cells double, so up to two for each row.
         boxes + allocated(size_of::<Self>()) + 2 * size_of::<OnceLock<Box<Self>>>()

@@ -98,6 +98,7 @@ struct Body {
     source: Option<Box<str>>,
     source_id: Option<Box<str>>,
     attributes: Box<str>,
+    impacts: Box<[(String, f32)]>,
     /// Ordinals in [`Memtable::tags`], ascending by name.
     tags: Box<[u32]>,
     vector: Option<Box<[u8]>>,

@@ -386,6 +386,7 @@ impl Partition for Naive {
             speaker: record.speaker.clone(),
             source: record.source.clone(),
             attributes: record.attributes.clone(),
+            impacts: record.impacts.clone(),
         })
     }
 }

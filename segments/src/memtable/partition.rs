@@ -300,6 +300,7 @@ impl Partition for Memtable {
             speaker: body.speaker.as_deref().map(str::to_owned),
             source: body.source.as_deref().map(str::to_owned),
             attributes: body.attributes.to_string(),
+            impacts: body.impacts.to_vec(),
         })
     }
 }

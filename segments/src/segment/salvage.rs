@@ -189,6 +189,7 @@ impl SalvagedSegment {
             importance: Some(fields.importance).filter(|value| !value.is_nan()),
             source_id: self.source_id(row)?,
             attributes: stored.attributes,
+            impacts: stored.impacts,
         };
         Ok((record, vector, fields.commit_seq))
     }

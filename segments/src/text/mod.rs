@@ -29,11 +29,17 @@ pub(crate) use reader::TextBlocks;
 pub(crate) use rows::{decode_detailed, decode_distilled, encode_detailed, encode_distilled};
 pub(crate) use writer::TextWriter;
 
-/// Largest raw block: one row of the longest text, attributes and names.
+/// Largest raw block: one row of the longest text, attributes, names and impacts.
 const RAW_BYTES_MAX: usize = 2 << 20;
 
 const _: () = {
+    use crate::impacts::{IMPACT_TOKEN_BYTES_MAX, IMPACTS_MAX};
     use crate::limits::{ATTRIBUTES_BYTES_MAX, NAME_BYTES_MAX, SUMMARY_BYTES_MAX, TEXT_BYTES_MAX};
-    assert!(TEXT_BYTES_MAX + ATTRIBUTES_BYTES_MAX + 2 * NAME_BYTES_MAX + 64 <= RAW_BYTES_MAX);
+    // A token's length and its weight are varints of at most three bytes.
+    const IMPACTS_BYTES_MAX: usize = IMPACTS_MAX * (IMPACT_TOKEN_BYTES_MAX + 6);
+    assert!(
+        TEXT_BYTES_MAX + ATTRIBUTES_BYTES_MAX + 2 * NAME_BYTES_MAX + IMPACTS_BYTES_MAX + 64
+            <= RAW_BYTES_MAX
+    );
     assert!(SUMMARY_BYTES_MAX + 64 <= RAW_BYTES_MAX);
 };

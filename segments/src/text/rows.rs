@@ -1,10 +1,14 @@
 //! What are the bytes of one row's text?
 //!
-//! detailed: text; speaker and source as length + 1, 0 = none; attributes. Lengths are
-//! varints. distilled: nothing without a summary, else a 1 and the summary.
+//! detailed: text; speaker and source as length + 1, 0 = none; attributes; where there are
+//! impacts, their number and each token with its frequency, ascending. Lengths are varints.
+//! distilled: nothing without a summary, else a 1 and the summary.
 
 use crate::error::SegmentError;
 use crate::format::bytes::{Put, Take};
+use crate::impacts::{
+    IMPACT_FREQ_MAX, IMPACT_TOKEN_BYTES_MAX, IMPACTS_MAX, impact_freq, impact_weight,
+};
 use crate::limits::{ATTRIBUTES_BYTES_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::read::Stored;
 
@@ -23,6 +27,13 @@ pub(crate) fn encode_detailed(stored: &Stored, out: &mut Vec<u8>) {
         }
     }
     out.put_prefixed(stored.attributes.as_bytes());
+    if !stored.impacts.is_empty() {
+        out.put_varint(stored.impacts.len() as u64);
+    }
+    for (token, weight) in &stored.impacts {
+        out.put_prefixed(token.as_bytes());
+        out.put_varint(u64::from(impact_freq(*weight)));
+    }
 }
 
 /// Reads what [`encode_detailed`] wrote; the summary is left out.
@@ -36,9 +47,32 @@ pub(crate) fn decode_detailed(mut take: Take<'_>) -> Result<Stored> {
         speaker: take_name(&mut take, "speaker")?,
         source: take_name(&mut take, "source")?,
         attributes: take.text("attributes", ATTRIBUTES_BYTES_MAX)?.to_owned(),
+        impacts: take_impacts(&mut take)?,
     };
     take.end()?;
     Ok(stored)
+}
+
+fn take_impacts(take: &mut Take<'_>) -> Result<Vec<(String, f32)>> {
+    if take.left() == 0 {
+        return Ok(Vec::new());
+    }
+    let count = take.varint_max("number of impacts", IMPACTS_MAX as u64)?;
+    let mut impacts: Vec<(String, f32)> = Vec::new();
+    for _ in 0..count {
+        let token = take.text("token", IMPACT_TOKEN_BYTES_MAX)?.to_owned();
+        let freq = take.varint_max("impact", u64::from(IMPACT_FREQ_MAX))?;
+        let freq = u32::try_from(freq).unwrap_or_default();
+        let is_next = impacts.last().is_none_or(|(last, _)| *last < token);
+        if freq == 0 || token.is_empty() || !is_next {
+            return Err(take.corrupt("an impact of 0, without a token or out of order"));
+        }
+        impacts.push((token, impact_weight(freq)));
+    }
+    if impacts.is_empty() {
+        return Err(take.corrupt("a list of no impacts"));
+    }
+    Ok(impacts)
 }
 
 fn take_name(take: &mut Take<'_>, what: &str) -> Result<Option<String>> {

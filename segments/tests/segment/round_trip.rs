@@ -53,13 +53,20 @@ fn stored() -> impl Strategy<Value = Stored> {
         "\\PC{0,40}",
         "[a-z ]{0,40}".prop_map(|text| text.repeat(60))
     ];
-    (text, name(), name(), name(), "[{}a]{0,9}").prop_map(
-        |(text, summary, speaker, source, attributes)| Stored {
-            text,
-            summary,
-            speaker,
-            source,
-            attributes,
+    let impacts = prop::collection::btree_map("[a-c]{1,2}", 1..=64 * 256_u16, 0..4);
+    (text, name(), name(), name(), "[{}a]{0,9}", impacts).prop_map(
+        |(text, summary, speaker, source, attributes, impacts)| {
+            let impacts = impacts.into_iter();
+            Stored {
+                text,
+                summary,
+                speaker,
+                source,
+                attributes,
+                impacts: impacts
+                    .map(|(token, steps)| (token, f32::from(steps) / 256.0))
+                    .collect(),
+            }
         },
     )
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use chronolith_segments::{Refused, SegmentError, TermEntry, TermVisit};
+use chronolith_segments::{IMPACT_MARK, Refused, SegmentError, TermEntry, TermVisit};
 
 use super::fuzzy::Fuzzy;
 use super::{Clause, EXPANSIONS_MAX, Pattern};
@@ -53,6 +53,10 @@ impl<'p> Matcher<'p> {
     }
 
     fn judge(&mut self, term: &[u8]) -> Judged {
+        if term.first() == Some(&IMPACT_MARK) {
+            // Tokens of impacts are no words, and stand behind all words.
+            return Judged::End;
+        }
         match self {
             Self::Prefix(start) if term.starts_with(start) => Judged::Match,
             Self::Prefix(_) => Judged::End,

@@ -14,12 +14,14 @@
 //! No clause changes the population, a document frequency or a length: clauses choose among
 //! rows and terms, they do not change what a term is worth.
 //!
+//! * `build`: clauses of a request, call by call.
 //! * `syntax`: clauses written as one line of text.
 //! * `words`: clauses to terms by the store's analyzer.
 //! * `expand`, `fuzzy`: which terms of the requested scopes a prefix or a fuzzy word stands for.
 //! * `filter`: which rows hold what is required and lack what is excluded.
 //! * `phrase`: which texts hold the words one after the other.
 
+mod build;
 mod expand;
 mod filter;
 mod fuzzy;
@@ -34,7 +36,7 @@ pub(crate) use filter::{ClauseFilter, ClauseRows, RunFilter};
 pub(crate) use phrase::{Phrases, Verdict};
 pub(crate) use words::{Pattern, Words, too_many, words_of};
 
-use chronolith_segments::Refused;
+use chronolith_segments::{Refused, check_impact_token};
 
 /// Most clauses of a request.
 pub const CLAUSES_MAX: usize = 256;
@@ -102,6 +104,16 @@ pub enum Clause {
         /// Multiplies what the best scores.
         weight: f64,
     },
+    /// A token with the weight that a learned-sparse model gives it in the question. A row with
+    /// the token among its [`impacts`] gets the product of both weights.
+    ///
+    /// [`impacts`]: crate::Record::impacts
+    Impact {
+        /// As records spell it.
+        token: String,
+        /// Above 0.
+        weight: f64,
+    },
 }
 
 impl Clause {
@@ -114,6 +126,7 @@ impl Clause {
             Self::Phrase { .. } => "phrase",
             Self::Prefix { .. } => "prefix",
             Self::Fuzzy { .. } => "fuzzy",
+            Self::Impact { .. } => "impact",
         }
     }
 
@@ -126,6 +139,7 @@ impl Clause {
             | Self::Phrase { words, .. } => words,
             Self::Prefix { start, .. } => start,
             Self::Fuzzy { word, .. } => word,
+            Self::Impact { token, .. } => token,
         }
     }
 
@@ -136,7 +150,8 @@ impl Clause {
             | Self::Require { weight, .. }
             | Self::Phrase { weight, .. }
             | Self::Prefix { weight, .. }
-            | Self::Fuzzy { weight, .. } => *weight,
+            | Self::Fuzzy { weight, .. }
+            | Self::Impact { weight, .. } => *weight,
             Self::Exclude { .. } => 0.0,
         }
     }
@@ -165,6 +180,12 @@ impl Clause {
             return refuse(format!(
                 "has the weight {weight}; it must be above 0 and at most {WEIGHT_MAX}"
             ));
+        }
+        if let Self::Impact { token, .. } = self {
+            check_impact_token(token).map_err(|refused| Refused {
+                field: "impact",
+                ..refused
+            })?;
         }
         if let Self::Fuzzy { distance, .. } = self
             && !(1..=DISTANCE_MAX).contains(distance)

@@ -1,7 +1,7 @@
 //! Which terms do text and clauses name, and what is each there for?
 
-use chronolith_segments::Refused;
 use chronolith_segments::analyze::{Analyzer, TERM_BYTES_MAX};
+use chronolith_segments::{Refused, impact_term};
 
 use super::Clause;
 use crate::query::request::{Request, TERMS_MAX};
@@ -118,6 +118,13 @@ impl Words {
                 });
             }
             return Ok(Vec::new());
+        }
+        if let Clause::Impact { token, weight } = clause {
+            let term = impact_term(token);
+            if scores {
+                self.scored.push((term.clone(), *weight));
+            }
+            return Ok(vec![term]);
         }
         let counted = analyzer.analyze_query(clause.text());
         let terms: Vec<Vec<u8>> = counted.iter().map(|(term, _)| term.clone()).collect();

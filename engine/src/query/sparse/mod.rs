@@ -131,9 +131,13 @@ impl Sparse<'_> {
         visit.on_threads(count, threads, top, pace)
     }
 
-    /// True where every sum of contributions fits the windows' 31 bits.
+    /// True where every sum of words' contributions fits the windows' 31 bits. Those of impacts
+    /// are far below what they could be: views say what they are.
     fn fits(&self) -> bool {
-        let ceiling = |term: &QueryTerm| term.scorer.ceiling();
+        let ceiling = |term: &QueryTerm| match term.scorer.is_linear() {
+            true => 0,
+            false => term.scorer.ceiling(),
+        };
         let terms = self.query.terms.iter().map(ceiling);
         let groups = self.query.groups.iter();
         let best = groups.filter_map(|group| group.members.iter().map(ceiling).max());

@@ -34,6 +34,7 @@ impl ScoreTable {
         let table = |term: &QueryTerm| {
             let scorer = term.scorer;
             let freqs = match term.df {
+                _ if scorer.is_linear() => 0,
                 0..POSTINGS_MIN => 0,
                 POSTINGS_MIN..POSTINGS_MANY => 1,
                 POSTINGS_MANY.. => FREQS_MAX,

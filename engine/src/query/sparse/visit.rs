@@ -20,7 +20,7 @@ use super::group::Group;
 use super::pace::Pace;
 use super::run::{List, RunScorer, Scored, Scratch};
 use super::table::{ScoreTable, narrow};
-use super::{Sparse, SparseCounters, SparseOutcome};
+use super::{Sparse, SparseCounters, SparseOutcome, exhaustive};
 use crate::query::analyse::{QueryTerm, QueryTerms};
 use crate::query::bm25::shown;
 use crate::query::clauses::RunFilter;
@@ -193,6 +193,12 @@ impl<'w, 'v> Visit<'w, 'v> {
         let bounded = &self.order[place];
         let view = &self.views[bounded.index];
         let mut found = lock(&self.found[place]);
+        if bounded.sum > i64::from(i32::MAX) {
+            let (query, aging) = (self.sparse.query, self.sparse.aging);
+            let done = exhaustive::score_view(view, bounded.index, query, &mut found, aging, top)?;
+            counters.add(&done);
+            return Ok(());
+        }
         counters.partitions += 1;
         let mut scorer = RunScorer {
             view,

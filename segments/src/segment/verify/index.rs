@@ -6,6 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Found;
 use crate::analyze::{Analyzed, Analyzer, Fields};
+use crate::codec::RowTerms;
 use crate::format::SectionKind;
 use crate::format::bytes::index;
 use crate::postings::{BLOCK_LEN, ListPlace, TermInfo};
@@ -209,7 +210,8 @@ impl Segment {
             );
             found.damage(self, SectionKind::Columns, message);
         }
-        let sum = scratch.terms().fold(0_u64, |sum, (term, freq)| {
+        let terms = RowTerms::new(scratch, &stored.impacts);
+        let sum = terms.terms().fold(0_u64, |sum, (term, freq)| {
             sum.wrapping_add(word(xxh3_64(term), freq))
         });
         if sum != words[index(row)] {

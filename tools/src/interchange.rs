@@ -61,6 +61,7 @@ pub(crate) fn parse_line(line: &[u8], default_scope: Option<&Scope>) -> Result<R
     record.tags = take_tags(&mut fields)?;
     record.importance = take_importance(&mut fields)?;
     record.vector = take_vector(&mut fields)?;
+    record.impacts = take_impacts(&mut fields)?;
     record.attributes = take_attributes(fields)?;
     record
         .check()
@@ -222,6 +223,33 @@ fn take_vector(fields: &mut Map<String, Value>) -> Result<Option<Vec<f32>>, Faul
         .map(Some)
 }
 
+/// An object of tokens and their weights.
+fn take_impacts(fields: &mut Map<String, Value>) -> Result<Vec<(String, f32)>, Fault> {
+    let impacts = match fields.remove("impacts") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Object(impacts)) => impacts,
+        Some(other) => {
+            return Err((
+                "impacts",
+                format!(
+                    "must be an object of tokens and weights, not {}",
+                    kind(&other)
+                ),
+            ));
+        }
+    };
+    let impact = |(token, weight): (String, Value)| {
+        let number = weight.as_f64().ok_or_else(|| {
+            (
+                "impacts",
+                format!("must hold numbers; one weight is {}", kind(&weight)),
+            )
+        })?;
+        Ok((token, to_f32(number)))
+    };
+    impacts.into_iter().map(impact).collect()
+}
+
 #[expect(
     clippy::cast_possible_truncation,
     reason = "rounds to the nearest f32, or to infinity, which is refused"
@@ -290,6 +318,11 @@ pub(crate) fn to_json(record: &Record, with_vector: bool) -> Map<String, Value> 
     if let (true, Some(vector)) = (with_vector, &record.vector) {
         put("vector", json!(vector));
     }
+    if !record.impacts.is_empty() {
+        let impacts = record.impacts.iter();
+        let impacts = impacts.map(|(token, weight)| (token.clone(), json!(weight)));
+        put("impacts", Value::Object(impacts.collect()));
+    }
     // Stored attributes were an object when they came in; what is none goes out as it is.
     if !record.attributes.is_empty() {
         let attributes = serde_json::from_str(&record.attributes);
@@ -313,7 +346,7 @@ mod tests {
     fn a_full_record_goes_out_and_comes_back_the_same() {
         let line = r#"{"id":"a","ts":"2025-03-03T09:02:00Z","scope":"u/x","text":"t\u0000","summary":"s",
             "tags":["b","a"],"speaker":"Ana","source":"chat","source_class":"web","importance":0.3,"source_id":"d",
-            "vector":[0.5,-1],"attributes":{"k":[1,{"z":null}]},"ts_kind":"real"}"#;
+            "vector":[0.5,-1],"impacts":{"-ing":0.5,"port":2},"attributes":{"k":[1,{"z":null}]},"ts_kind":"real"}"#;
         let record = parse_line(line.as_bytes(), None).expect("a record");
         assert_eq!(
             record.attributes,
@@ -335,6 +368,10 @@ mod tests {
             (r#""vector":[1e300]"#, "vector"),
             (r#""vector":[[1]]"#, "vector"),
             (r#""source_class":"me""#, "source_class"),
+            (r#""impacts":[1]"#, "impacts"),
+            (r#""impacts":{"a":"b"}"#, "impacts"),
+            (r#""impacts":{"a":65}"#, "impacts"),
+            (r#""impacts":{"":1}"#, "impacts"),
             (r#""attributes":[]"#, "attributes"),
             (r#""k":1,"attributes":{"k":2}"#, "attributes"),
             (r#""id":"b""#, "json"),

@@ -41,6 +41,8 @@ const WORDS: [&str; 16] = [
     "naïve",
     "it's",
 ];
+/// Of impacts; one is also a word, and they do not stand in order.
+const TOKENS: [&str; 4] = ["port", "##ing", "東", "a b"];
 const TAGS: [&str; 6] = ["t0", "t1", "t2", "t3", "t4", "t5"];
 
 /// Parses a scope that the test wrote.
@@ -186,6 +188,16 @@ impl World {
         if self.rng.percent(20) {
             record.attributes = r#"{"n":1}"#.into();
         }
+        if self.rng.percent(25) {
+            let from = self.rng.below(TOKENS.len());
+            let tokens = TOKENS.iter().skip(from);
+            record.impacts = tokens
+                .map(|token| {
+                    let weight = *self.rng.pick(&[0.5, 1.234, 0.000_1, 64.0, 3.0]);
+                    ((*token).to_owned(), weight)
+                })
+                .collect();
+        }
         record
     }
 
@@ -271,7 +283,11 @@ impl World {
         if words.is_empty() && self.rng.percent(80) {
             words.push_str(self.rng.pick::<&str>(&WORDS));
         }
-        match self.rng.below(12) {
+        match self.rng.below(14) {
+            12 | 13 => Clause::Impact {
+                token: (*self.rng.pick(&TOKENS)).into(),
+                weight,
+            },
             0 | 1 => Clause::Require { words, weight },
             2 | 3 => Clause::Exclude { words },
             4 | 5 => Clause::Phrase { words, weight },

@@ -73,7 +73,7 @@ impl Model {
             terms: if ask.explain {
                 let terms = weights.terms.iter();
                 let named = terms.map(|(term, weight, df, idf)| {
-                    let term = String::from_utf8_lossy(term).into_owned();
+                    let term = name(term);
                     (term, *weight, *df, *idf)
                 });
                 named.collect()
@@ -287,8 +287,15 @@ fn has_words(ask: &Ask) -> bool {
     ask.text.is_some() || ask.clauses.iter().any(scores)
 }
 
+fn name(term: &[u8]) -> String {
+    match term.strip_prefix(&[0xff]) {
+        Some(token) => format!("impact {}", String::from_utf8_lossy(token)),
+        None => String::from_utf8_lossy(term).into_owned(),
+    }
+}
+
 fn named(members: &[Weighted]) -> Vec<(String, u64)> {
-    let name = |(term, _, df, _): &Weighted| (String::from_utf8_lossy(term).into_owned(), *df);
+    let name = |(term, _, df, _): &Weighted| (name(term), *df);
     members.iter().map(name).collect()
 }
 
@@ -296,7 +303,7 @@ fn explanation(row: &Row, weights: &Weights) -> HitExplanation {
     let part = |term: &Weighted, stands_for: Option<&String>| {
         let freq = row.terms.get(&term.0)?;
         Some(TermPart {
-            term: String::from_utf8_lossy(&term.0).into_owned(),
+            term: name(&term.0),
             freq: *freq,
             score: shown(weights.part(term, row)),
             stands_for: stands_for.cloned(),

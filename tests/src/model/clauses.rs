@@ -74,6 +74,10 @@ impl Clauses {
                     }
                     patterns.push((clause, folded));
                 }
+                Clause::Impact { token, weight } => {
+                    let term = [&[0xff], token.as_bytes()].concat();
+                    *clauses.scored.entry(term).or_default() += weight;
+                }
                 other => panic!("the model knows no {other:?}"),
             }
         }
@@ -81,7 +85,8 @@ impl Clauses {
             clauses.scored.clear();
             return Ok(clauses);
         }
-        let all: BTreeSet<&Vec<u8>> = population.iter().flat_map(|row| row.terms.keys()).collect();
+        let terms = population.iter().flat_map(|row| row.terms.keys());
+        let all: BTreeSet<&Vec<u8>> = terms.filter(|term| term[0] != 0xff).collect();
         for (clause, folded) in patterns {
             let matching = all.iter().filter(|term| matches(clause, &folded, term));
             let members: Vec<Vec<u8>> = matching.map(|term| (*term).clone()).collect();

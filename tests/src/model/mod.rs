@@ -29,7 +29,7 @@ pub struct Row {
     pub record: Record,
     /// The vector's bytes as stored.
     pub vector: Option<Vec<u8>>,
-    /// Terms and frequencies.
+    /// Terms and frequencies; tokens of impacts behind 0xff, in steps of 1/256.
     pub terms: BTreeMap<Vec<u8>, u32>,
     /// Counted tokens.
     pub length: u32,
@@ -210,8 +210,16 @@ impl Model {
         let mut analyzed = Analyzed::new();
         self.analyzer.analyze(&record.text, &mut analyzed);
         let terms = analyzed.terms();
+        let mut terms: BTreeMap<Vec<u8>, u32> =
+            terms.map(|(term, freq)| (term.to_vec(), freq)).collect();
+        record.impacts.sort_by(|a, b| a.0.cmp(&b.0));
+        for (token, weight) in &mut record.impacts {
+            let steps = (*weight * 256.0).round().max(1.0);
+            *weight = steps / 256.0;
+            terms.insert([&[0xff], token.as_bytes()].concat(), steps_of(steps));
+        }
         let row = Row {
-            terms: terms.map(|(term, freq)| (term.to_vec(), freq)).collect(),
+            terms,
             length: analyzed.length(),
             vector: stored,
             seq,
@@ -231,6 +239,15 @@ impl Model {
         let pairs: Vec<(&str, &str)> = seen.map(|e| (&*e.parent, &*e.child)).collect();
         reach(tag, &pairs, depth_max)
     }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "whole and small"
+)]
+fn steps_of(steps: f32) -> u32 {
+    steps as u32
 }
 
 fn key(scope: &Scope, id: &str) -> (Vec<u8>, String) {

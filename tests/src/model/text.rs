@@ -28,6 +28,7 @@ impl Weights {
             let holding = population.iter().filter(|row| row.terms.contains_key(term));
             let df = holding.count();
             let idf = libm::log(1.0 + (n - df as f64 + 0.5) / (df as f64 + 0.5));
+            let idf = if term[0] == 0xff { 1.0 } else { idf };
             (term.clone(), weight, df as u64, idf)
         };
         let terms = clauses.scored.iter();
@@ -49,6 +50,9 @@ impl Weights {
             return 0;
         };
         let (tf, length) = (f64::from(*freq), f64::from(row.length));
+        if term[0] == 0xff {
+            return (weight * (tf / 256.0) * SCALE).round() as i64;
+        }
         let norm = 1.2 * (1.0 - 0.75 + 0.75 * length / self.mean);
         let tfnorm = tf * (1.2 + 1.0) / (tf + norm);
         (idf * weight * SCALE * tfnorm).round() as i64

@@ -50,7 +50,10 @@ const FORMATS: [Format; 7] = [
     Format {
         path: "segments/src/codec/batch.rs",
         constant: "BATCH_VERSION",
-        fixtures: &[(1, &["segments/tests/golden/batch.txt"])],
+        fixtures: &[
+            (1, &["segments/tests/golden/batch.txt"]),
+            (2, &["segments/tests/golden/batch-2.txt"]),
+        ],
     },
     Format {
         path: "wal/src/files.rs",

@@ -118,8 +118,8 @@ pub(crate) struct Init {
 Each line is one object. Required: id (string), ts (µs since the epoch, or
 RFC 3339), scope, text. Optional: summary, tags, speaker, source, source_class
 (user_confirmed, tool_output, project_file, web, model_summary), importance
-(0 to 1), source_id, vector, attributes (an object). Other keys are kept in
-attributes. Blank lines are skipped.
+(0 to 1), source_id, vector, impacts (an object of tokens and weights),
+attributes (an object). Other keys are kept in attributes. Blank lines are skipped.
 
 Bad lines are reported with number, field and reason; good ones are stored all
 the same, and stay. A record whose (scope, id) is taken takes the old one's place.

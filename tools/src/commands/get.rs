@@ -83,6 +83,10 @@ fn print(stored: &StoredRecord) -> Result<(), Failure> {
                 .map(|vector| format!("{} components", vector.len())),
         ),
         (
+            "impacts",
+            Some(format!("{} tokens", record.impacts.len())).filter(|_| !record.impacts.is_empty()),
+        ),
+        (
             "attributes",
             Some(record.attributes.clone()).filter(|text| !text.is_empty()),
         ),

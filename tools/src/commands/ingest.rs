@@ -340,7 +340,12 @@ fn weight(record: &Record) -> usize {
     let tags: usize = record.tags.iter().map(|tag| tag.len() + 2).sum();
     let vector = record.vector.as_ref().map_or(0, |vector| vector.len() * 4);
     let summary = record.summary.as_ref().map_or(0, String::len);
-    record.text.len() + summary + record.attributes.len() + tags + vector + 256
+    let impacts: usize = record
+        .impacts
+        .iter()
+        .map(|(token, _)| token.len() + 4)
+        .sum();
+    record.text.len() + summary + record.attributes.len() + tags + vector + impacts + 256
 }
 
 fn report(args: &Ingest, outcome: &Outcome, seconds: f64) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ fn exported(room: &Room, store: &str, name: &str) -> BTreeSet<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-const LINES: &str = r#"{"id":"a","ts":-1,"scope":"u/x","text":"line\nbreak \u0000 \u001b[31m","summary":"s","tags":["b","a"],"speaker":"Ana","source":"chat","source_class":"web","importance":0.3,"source_id":"d","colour":"blue","attributes":{"k":[1,2.5]}}
+const LINES: &str = r#"{"id":"a","ts":-1,"scope":"u/x","text":"line\nbreak \u0000 \u001b[31m","summary":"s","tags":["b","a"],"speaker":"Ana","source":"chat","source_class":"web","importance":0.3,"source_id":"d","impacts":{"port":1.3,"-ing":0.5},"colour":"blue","attributes":{"k":[1,2.5]}}
 {"id":"b","ts":"2025-01-01T00:00:00.5Z","scope":"u","text":""}
 "#;
 
@@ -23,6 +23,11 @@ fn a_store_of_words_and_one_with_the_builtin_embedder() {
         chronolith(["ingest", &first, &room.file("r.jsonl", LINES)]).ends(0);
         let before = exported(&room, &first, "first.jsonl");
         assert_eq!(before.len(), 2);
+        let impacts = r#""impacts":{"-ing":0.5,"port":1.30078125}"#;
+        assert!(
+            before.iter().any(|line| line.contains(impacts)),
+            "{before:?}"
+        );
         chronolith(["ingest", &second, &room.path("first.jsonl")]).ends(0);
         assert_eq!(exported(&room, &second, "second.jsonl"), before);
         let ask = |store: &str| {

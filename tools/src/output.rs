@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn marked_lines_fit_and_show_every_mark() {
         let text = "word ".repeat(30) + "mark\u{1b} " + &"x".repeat(100);
-        let lines = wrap_marked(&text, &[150..154], 3);
+        let lines = wrap_marked(&text, std::slice::from_ref(&(150..154)), 3);
         assert!(lines.concat().contains("\u{1b}[1m"), "{lines:?}");
         let mut plain = lines.join("\n");
         for code in ["\u{1b}[33m", "\u{1b}[39m", "\u{1b}[1m", "\u{1b}[0m"] {

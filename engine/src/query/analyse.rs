@@ -173,13 +173,16 @@ pub(crate) fn weigh<'v>(
 /// A clause with its weight and the places of the terms that it stands for.
 type Grouped = (usize, f64, Vec<usize>);
 
+/// The terms by their places, the clauses that stand for several, and what filters.
+type Resolved = (Vec<Vec<u8>>, Vec<Grouped>, ClauseFilter);
+
 /// Gives every term of text and clauses its place: those that score one by one come first.
 fn resolve(
     views: &[View],
     words: &Words,
     request: &Request,
     analyzer: &Analyzer,
-) -> Result<(Vec<Vec<u8>>, Vec<Grouped>, ClauseFilter), Error> {
+) -> Result<Resolved, Error> {
     let mut places = Places::default();
     for (term, _) in &words.scored {
         places.of(term);

@@ -55,7 +55,7 @@ impl<'v> Found<'v> {
     }
 
     /// The term's postings in run number `run`, from their start; `None` where there are none.
-    /// To be asked for once a run: what the counting opened is handed out.
+    /// What the counting opened is handed out first; asked again, another one is opened.
     ///
     /// # Errors
     /// Damage in the postings.

@@ -241,8 +241,15 @@ pub(crate) struct Query {
         requires = "budget_tokens"
     )]
     pub(crate) pack: PackChoice,
-    #[arg(long, hide = true)]
+    /// Search by words for at most N milliseconds, and say what may have been missed
+    #[arg(long, value_name = "N")]
     pub(crate) budget_ms: Option<u64>,
+    /// Threads that search by words; the answer is the same with any number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) threads: usize,
+    /// Score everything instead of what can matter; the answer is the same
+    #[arg(long)]
+    pub(crate) exhaustive: bool,
     /// At most one hit a source_id
     #[arg(long)]
     pub(crate) distinct: bool,

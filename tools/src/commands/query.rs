@@ -59,7 +59,13 @@ pub(crate) fn run(args: &Query) -> Result<(), Failure> {
             policy,
         });
     }
-    request = request.distinct(args.distinct);
+    request = request.distinct(args.distinct).threads(args.threads);
+    if let Some(milliseconds) = args.budget_ms {
+        request = request.budget_us(milliseconds.saturating_mul(1000));
+    }
+    if args.exhaustive {
+        request = request.exhaustive();
+    }
     if args.ids_only {
         request = request.ids_only();
     }
@@ -95,12 +101,6 @@ fn refuse_what_is_not_there(args: &Query) -> Result<(), Failure> {
         Query {
             known_at: Some(_), ..
         } => not_yet("--known-at", past),
-        Query {
-            budget_ms: Some(_), ..
-        } => not_yet(
-            "--budget-ms",
-            "answers are exact and take the time they take",
-        ),
         _ => Ok(()),
     }
 }

@@ -158,11 +158,44 @@ fn wrong_usage_ends_with_2_and_says_what_is_right() {
 fn what_later_releases_answer_is_refused_by_name() {
     let room = Room::new();
     let store = store(&room);
-    for flag in ["--as-of", "--valid-at", "--known-at", "--budget-ms"] {
+    for flag in ["--as-of", "--valid-at", "--known-at"] {
         chronolith(["query", &store, "x", "--scope", "/", flag, "5"])
             .ends(1)
             .says("not available yet");
     }
+}
+
+#[test]
+fn a_budget_of_time_cuts_and_says_so_and_threads_change_nothing() {
+    let room = Room::new();
+    let store = store(&room);
+    let ask = |more: &[&str]| {
+        let mut args = vec!["query", &store, "proxy", "--scope", "/", "--mode", "sparse"];
+        args.extend(["--now", "2026-01-01T00:00:00Z", "--json"]);
+        args.extend(more);
+        chronolith(args).ends(0).json()
+    };
+    let plain = ask(&[]);
+    assert_eq!(plain["exactness"], "exact");
+    assert!(
+        plain["hits"]
+            .as_array()
+            .is_some_and(|hits| !hits.is_empty())
+    );
+    let cut = ask(&["--budget-ms", "0"]);
+    assert!(cut["hits"].as_array().is_some_and(Vec::is_empty));
+    let bound = cut["exactness"]["budget_cut"]["unvisited_upper_bound"].as_f64();
+    assert!(bound >= plain["hits"][0]["score"].as_f64());
+    for more in [
+        &["--threads", "3"][..],
+        &["--exhaustive"],
+        &["--budget-ms", "60000"],
+    ] {
+        assert_eq!(ask(more)["hits"], plain["hits"], "{more:?}");
+    }
+    chronolith(["query", &store, "proxy", "--scope", "/", "--threads", "0"])
+        .ends(2)
+        .says("threads");
 }
 
 #[test]

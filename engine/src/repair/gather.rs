@@ -175,9 +175,10 @@ impl Gathered {
             }) {
                 Some((named, first, last)) => {
                     *named = named.take().or(Some(file));
+                    // What is proved to be lost may be of a later epoch than the begin.
+                    *first = seqs.first.max(above + 1).min(*first);
                     // A missing file may have held more than what is proved of it.
                     if gap.offset == 0 && gap.bytes == 0 {
-                        *first = seqs.first.max(above + 1).min(*first);
                         *last = last.zip(seqs.last).map(|(a, b)| a.max(b));
                     }
                 }

@@ -39,7 +39,7 @@ pub(crate) fn options(env: &Env, read_mode: ReadMode) -> Options {
     Options {
         read_mode,
         maintenance: Maintenance::Manual,
-        log_file_bytes_max: 4 << 10,
+        log_file_bytes_max: 2 << 10,
         log_preallocate_bytes: 0,
         env: env.clone(),
         ..Options::create(Setup {

@@ -84,11 +84,15 @@ impl<'v> FoundTerm<'v> {
         let Some(entry) = &self.entry else {
             return Ok(0);
         };
+        let live = view.runs.iter().zip(&view.dead_rows);
+        let live_rows: usize = live
+            .map(|(run, dead)| run.rows.len().saturating_sub(dead.len()))
+            .sum();
+        let mut dead_count = 0;
         if covers_segment(view) && view.dead_rows[0].is_empty() {
             self.count = u64::from(entry.rows);
-            return Ok(self.count);
+            return self.checked(view, dead_count, live_rows);
         }
-        let mut dead_count = 0;
         self.cursors.reserve(view.runs.len());
         for (run, dead) in view.runs.iter().zip(&view.dead_rows) {
             let Some(mut cursor) = view.partition().postings_of(entry, run)? else {
@@ -104,7 +108,15 @@ impl<'v> FoundTerm<'v> {
         if planted::is_on(Bug::DeadInFrequency) {
             dead_count = 0;
         }
-        Ok(self.count - dead_count)
+        self.checked(view, dead_count, live_rows)
+    }
+
+    /// The count less the dead rows. It comes from the dictionary and the skip data, the rows
+    /// from the scope directory: bytes of a file that may contradict each other.
+    fn checked(&self, view: &View, dead: u64, live_rows: usize) -> Result<u64, SegmentError> {
+        let live = self.count.checked_sub(dead);
+        live.filter(|live| *live <= live_rows as u64)
+            .ok_or_else(|| view.contradiction("terms", "a term is in more rows than there are"))
     }
 }
 

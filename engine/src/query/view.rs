@@ -108,17 +108,20 @@ impl View {
             // The sum stands in the scope directory, each length in its column: bytes of a file
             // that may contradict each other.
             let live = all.length_sum.checked_sub(dead_length);
-            sum.length_sum += live.ok_or_else(|| self.contradiction())?;
+            sum.length_sum += live.ok_or_else(|| {
+                self.contradiction("scopes", "dead rows are longer than all rows")
+            })?;
         }
         Ok(sum)
     }
 
-    fn contradiction(&self) -> SegmentError {
+    /// Two parts of the partition's file that cannot both be true.
+    pub(crate) fn contradiction(&self, section: &'static str, message: &str) -> SegmentError {
         let file = match self.source.name {
             PartitionName::Segment(number) => segment_file_name(number),
             PartitionName::Memtable(_) => self.source.name.to_string(),
         };
-        SegmentError::corrupt(file, "scopes", 0, "dead rows are longer than all rows")
+        SegmentError::corrupt(file, section, 0, message)
     }
 
     /// True if the row is live and passes every filter. Rows are those of a run.

@@ -54,7 +54,7 @@ mod catalog;
 mod error;
 mod maintain;
 pub mod manifest;
-#[cfg(all(loom, test))]
+#[cfg(all(any(loom, shuttle), test))]
 mod model;
 mod options;
 mod paths;

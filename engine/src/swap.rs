@@ -1,13 +1,13 @@
-//! A value that is replaced whole while others read it: arc-swap's, or loom's in a model.
+//! A value that is replaced whole while others read it: arc-swap's, or a model's own.
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use arc_swap::ArcSwap;
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub(crate) use modelled::ArcSwap;
 
-/// loom cannot look into arc-swap. This orders as much as it and not more: what was written
+/// A model's scheduler cannot look into arc-swap. This orders as much as it and not more: what was written
 /// before a store is seen by who loads its value.
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod modelled {
     use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +17,7 @@ mod modelled {
     pub(crate) struct ArcSwap<T> {
         /// Which of `all` counts.
         at: AtomicUsize,
-        /// Unknown to loom: every value there ever was, so that none has another's address.
+        /// Unknown to the scheduler: every value there ever was, so that none has another's address.
         all: Mutex<Vec<Arc<T>>>,
     }
 

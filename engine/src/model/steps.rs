@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use chronolith_vfs::sync::atomic::{AtomicU64, Ordering};
 use chronolith_vfs::{
-    Clock, DirEntry, FileBytes, FileKind, SimClock, SimVfs, Stat, Vfs, VfsFile, VfsLock,
+    Clock, DirEntry, Env, FileBytes, FileKind, SimClock, SimVfs, Stat, Vfs, VfsFile, VfsLock,
 };
 
 /// A simulated disk with such places.
 #[derive(Debug, Clone)]
-pub(super) struct StepVfs {
+struct StepVfs {
     disk: SimVfs,
     steps: Arc<AtomicU64>,
 }
 
 impl StepVfs {
-    pub(super) fn new(disk: SimVfs) -> Self {
+    fn new(disk: SimVfs) -> Self {
         Self {
             disk,
             steps: Arc::new(AtomicU64::new(0)),
@@ -36,6 +36,16 @@ impl StepVfs {
             steps: Arc::clone(&self.steps),
         }))
     }
+}
+
+/// The environment of a model over such a disk.
+pub(super) fn step_env() -> (Env, SimVfs) {
+    let (env, disk, clock) = Env::sim(1);
+    let env = Env {
+        clock: Arc::new(StepClock(clock)),
+        ..env.with_vfs(StepVfs::new(disk.clone()))
+    };
+    (env, disk)
 }
 
 impl Vfs for StepVfs {
@@ -103,6 +113,11 @@ impl StepFile {
         self.steps.fetch_add(1, Ordering::SeqCst);
         &*self.file
     }
+
+    /// A sync changes nothing that another process can see, only what a power cut leaves.
+    fn synced(&self) -> &dyn VfsFile {
+        if cfg!(loom) { &*self.file } else { self.step() }
+    }
 }
 
 impl VfsFile for StepFile {
@@ -114,13 +129,12 @@ impl VfsFile for StepFile {
         self.step().write_at(buf, offset)
     }
 
-    // A sync changes nothing that another process can see.
     fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.synced().sync_data()
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        self.file.sync_all()
+        self.synced().sync_all()
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -138,7 +152,7 @@ impl VfsFile for StepFile {
 
 /// A clock on which who sleeps lets others go on.
 #[derive(Debug)]
-pub(super) struct StepClock(pub(super) Arc<SimClock>);
+struct StepClock(Arc<SimClock>);
 
 impl Clock for StepClock {
     fn now_us(&self) -> i64 {
@@ -151,6 +165,6 @@ impl Clock for StepClock {
 
     fn sleep(&self, duration: Duration) {
         self.0.sleep(duration);
-        loom::thread::yield_now();
+        super::thread::yield_now();
     }
 }

@@ -24,7 +24,7 @@
 //! * [`Clock`], [`Entropy`], [`Threads`]: time, randomness and threads; [`Env::real`] and
 //!   [`Env::sim`] put everything together.
 //! * [`planted`]: deliberate faults, compiled in for one suite of the tests alone.
-//! * [`sync`]: the facade that swaps std's synchronisation for loom's in models.
+//! * [`sync`]: the facade that swaps std's synchronisation for loom's or shuttle's in models.
 //!
 //! A crash test runs its workload once to count [`SimVfs::ops`], then once for each operation
 //! with the crash point there, takes every image of the disk, and reopens each.

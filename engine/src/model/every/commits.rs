@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use chronolith_vfs::{CrashImage, Env, FailedSync, SimVfs};
 
-use super::{DIR, explore, found, options, put, spawn, text};
+use super::super::{DIR, found, options, text};
+use super::{explore, put, spawn};
 use crate::{Committed, Durability, Error, ErrorKind, Store};
 
 /// True where a log file of the disk, as a power cut leaves it, holds the text.

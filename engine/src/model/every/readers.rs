@@ -3,12 +3,9 @@
 //! Every file operation of either is a place where the other may go on, so this is every way
 //! in which the two orders of operations can be shuffled with so many interruptions.
 
-use std::sync::Arc;
-
-use chronolith_vfs::Env;
-
-use super::steps::{StepClock, StepVfs};
-use super::{DIR, explore, found, options, put, spawn, text};
+use super::super::steps::step_env;
+use super::super::{DIR, found, options, text};
+use super::{explore, put, spawn};
 use crate::{Durability, Options, ReadOnlyStore, Store};
 
 fn write(store: &Store, id: &str, version: u32) {
@@ -28,11 +25,7 @@ fn read(options: &Options, versions: std::ops::RangeInclusive<u32>) {
 
 pub(super) fn a_reader_beside_a_compaction_sees_one_version() {
     explore(2, || {
-        let (env, disk, clock) = Env::sim(1);
-        let env = Env {
-            clock: Arc::new(StepClock(clock)),
-            ..env.with_vfs(StepVfs::new(disk))
-        };
+        let (env, _) = step_env();
         let store = Store::open(DIR, options(&env)).expect("created");
         write(&store, "a", 1);
         store.flush().expect("flushed");

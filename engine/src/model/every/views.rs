@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use chronolith_vfs::Env;
 
-use super::{DIR, explore, found, options, put, scope, spawn, text};
+use super::super::{DIR, found, options, scope, text};
+use super::{explore, put, spawn};
 use crate::{Durability, Request, ScopeSelector, Snapshot, Store};
 
 /// What is there after so many operations behind the first batch.

@@ -2,24 +2,26 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+
+use bytes::Bytes;
 
 /// The bytes of a sealed file, cheap to clone. Unlinking the file does not end them.
 #[derive(Clone)]
-pub struct FileBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
+pub struct FileBytes(Bytes);
 
 impl FileBytes {
     /// Wraps any owner of bytes: a vector, or the mapping module's map.
-    pub fn new(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(owner))
+    pub fn new(owner: impl AsRef<[u8]> + Send + 'static) -> Self {
+        Self(Bytes::from_owner(owner))
     }
 }
 
 impl Deref for FileBytes {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
-        (*self.0).as_ref()
+        &self.0
     }
 }
 

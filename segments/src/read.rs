@@ -16,6 +16,7 @@ use crate::error::SegmentError;
 use crate::postings::ListPlace;
 use crate::record::RowFields;
 use crate::scope::ScopeRanges;
+use crate::scores::{Scores, Sums};
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -221,6 +222,43 @@ pub trait Postings: Send {
     /// # Errors
     /// Damage in the postings.
     fn freq_at(&mut self, row: u32) -> Result<u32>;
+
+    /// Adds what the postings inside `rows` that were not yet read are worth. Row ranges are
+    /// asked in ascending order; postings before `rows` are skipped for good.
+    ///
+    /// # Errors
+    /// Damage in the postings or in a row's length.
+    fn add_until(
+        &mut self,
+        rows: Range<u32>,
+        scores: &Scores<'_>,
+        sums: &mut Sums<'_>,
+    ) -> Result<()> {
+        let (mut read, mut freqs) = (Vec::new(), Vec::new());
+        self.read_until(rows.end, &mut read, &mut freqs)?;
+        for (row, freq) in read.iter().zip(&freqs) {
+            if *row >= rows.start {
+                sums.add_one(*row, scores.of(*row, *freq)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds to `sums` what each of `rows` gets, which are as many; rows without the term get
+    /// nothing. Rows ascend, in one call and over all calls; postings before the last of them
+    /// are skipped for good.
+    ///
+    /// # Errors
+    /// Damage in the postings or in a row's length.
+    fn add_at(&mut self, rows: &[u32], scores: &Scores<'_>, sums: &mut [i32]) -> Result<()> {
+        for (row, sum) in rows.iter().zip(sums) {
+            match self.freq_at(*row)? {
+                0 => {}
+                freq => *sum += scores.of(*row, freq)?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// All terms of a partition, ascending by bytes, for a merge.
@@ -301,6 +339,14 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
     /// Damage in the dictionary.
     fn term(&self, term: &[u8]) -> Result<Option<TermEntry>>;
 
+    /// As [`Partition::term`] for each of `terms`, in their order; cheaper than one by one.
+    ///
+    /// # Errors
+    /// Damage in the dictionary.
+    fn terms_of(&self, terms: &[&[u8]]) -> Result<Vec<Option<TermEntry>>> {
+        terms.iter().map(|term| self.term(term)).collect()
+    }
+
     /// The postings inside the run of a term that [`Partition::term`] of the same partition
     /// gave; `None` where no row of the run holds it.
     ///
@@ -371,6 +417,14 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Damage in the column.
     fn source_class(&self, row: u32) -> Result<u8>;
+
+    /// Importance of a row; NaN = none.
+    ///
+    /// # Errors
+    /// Damage in the column.
+    fn importance(&self, row: u32) -> Result<f32> {
+        self.fields(row).map(|fields| fields.importance)
+    }
 
     /// Key of the row's scope.
     ///

@@ -253,7 +253,7 @@ impl Columns {
         })
     }
 
-    fn importance(&self, row: u32) -> Result<f32> {
+    pub(crate) fn importance(&self, row: u32) -> Result<f32> {
         match self.value(Kind::Importance, row)? {
             u64::MAX => Ok(f32::NAN),
             bits => u32::try_from(bits)

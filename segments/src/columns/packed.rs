@@ -230,11 +230,8 @@ impl Packed {
             return Ok(self.min);
         }
         let bit = u64::from(at) * u64::from(self.width);
-        let bytes = self.section.get(self.bits_at + bit / 8, 8)?;
-        let mut word = [0; 8];
-        word.copy_from_slice(&bytes);
-        let raw =
-            (u64::from_le_bytes(word) >> (bit % 8)) & (u64::MAX >> (64 - u32::from(self.width)));
+        let word = self.section.word(self.bits_at + bit / 8)?;
+        let raw = (word >> (bit % 8)) & (u64::MAX >> (64 - u32::from(self.width)));
         if self.top == Some(raw) {
             return Ok(u64::MAX);
         }

@@ -193,6 +193,38 @@ impl Section {
         }
     }
 
+    /// Eight bytes at `offset` of the section as a number, their blocks verified.
+    ///
+    /// # Errors
+    /// As [`Section::get`].
+    #[inline]
+    pub(crate) fn word(&self, offset: u64) -> Result<u64> {
+        if let Some(word) = self.verified_word(offset) {
+            return Ok(word);
+        }
+        let bytes = self.get(offset, 8)?;
+        let word = bytes.first_chunk().expect("eight bytes were asked for");
+        Ok(u64::from_le_bytes(*word))
+    }
+
+    /// The usual case of [`Section::word`]: a mapping, and one block that was verified before.
+    #[inline]
+    fn verified_word(&self, offset: u64) -> Option<u64> {
+        let Source::Mapped(bytes) = &self.0.source else {
+            return None;
+        };
+        let last = offset.checked_add(7).filter(|last| *last < self.len())?;
+        let block = offset / BLOCK_BYTES as u64;
+        let seen = self.0.verified[index(block / 64)].load(Ordering::Relaxed);
+        if seen & (1 << (block % 64)) == 0 || last / BLOCK_BYTES as u64 != block {
+            return None;
+        }
+        let at = index(self.0.place.offset + offset);
+        bytes[at..]
+            .first_chunk()
+            .map(|word| u64::from_le_bytes(*word))
+    }
+
     /// The whole section, verified.
     ///
     /// # Errors

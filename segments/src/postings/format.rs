@@ -1,11 +1,11 @@
 //! Bytes of posting lists.
 //!
 //! A list of one posting has no bytes here: its row and frequency are in the term's entry
-//! (`terms::format`). A list of less than 128 postings is a run of varints in `postings`. A
+//! (`terms::format`). A list of less than 128 postings stands in `postings` as `short` says. A
 //! longer one is cut into blocks of 128:
 //!
 //! ```text
-//! section postings       | block 0 | block 1 | ... | tail: df % 128 varints |
+//! section postings       | block 0 | block 1 | ... | tail: df % 128         |
 //!                          ^data_offset                        data_bytes long
 //! section postings_skip  | header 32 | entry 12 of block 0 | entry 12 of block 1 | ...
 //! ```
@@ -71,7 +71,7 @@ pub(crate) enum ListPlace {
         /// Its frequency.
         freq: u32,
     },
-    /// 2 to 127 postings as varints.
+    /// 2 to 127 postings; see `short`.
     Short {
         /// Offset in section `postings`.
         offset: u64,
@@ -216,4 +216,12 @@ impl Entry {
 /// `bytes` reaches past `at + 4`.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// A place in a block, or the count of its postings, as a rank.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "at most 128")]
+pub(super) fn rank_of(place: usize) -> u32 {
+    debug_assert!(place <= BLOCK_LEN);
+    place as u32
 }

@@ -214,6 +214,16 @@ impl<'a> List<'a> {
         Ok(())
     }
 
+    /// As [`List::block_freqs`], but true, and nothing set, where every one is 1.
+    pub(super) fn read_freqs(&self, index: u32, freqs: &mut [u32; BLOCK_LEN]) -> Result<bool> {
+        let (entry, bytes) = self.block(index)?;
+        if entry.freq_width == 0 {
+            return Ok(true);
+        }
+        unpack_freqs(&entry, &bytes, freqs);
+        Ok(false)
+    }
+
     /// Frequency at one place of a whole block.
     pub(super) fn block_freq(&self, index: u32, place: usize) -> Result<u32> {
         let (entry, bytes) = self.block(index)?;
@@ -241,7 +251,10 @@ impl<'a> List<'a> {
         let bytes = self.bytes(from, bytes)?;
         let end = self.lists.rows;
         let decoded = short::decode(self.row_before(self.blocks), &bytes, end, rows, freqs);
-        decoded.ok_or_else(|| self.corrupt(from, format!("not {len} postings below row {end}")))
+        match decoded {
+            Some(_) => Ok(()),
+            None => Err(self.corrupt(from, format!("not {len} postings below row {end}"))),
+        }
     }
 
     fn unpack_rows(

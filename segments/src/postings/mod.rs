@@ -3,11 +3,15 @@
 //! Good for reading a stretch of rows in order and for counting it: a count decodes at most
 //! two blocks. Not made for single rows out of order.
 
+mod add;
 mod bounds;
 mod cursor;
+mod decoded;
 mod format;
 mod list;
+mod long_cursor;
 mod short;
+mod short_cursor;
 mod writer;
 
 pub(crate) use cursor::PostingsCursor;

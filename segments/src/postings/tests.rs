@@ -6,7 +6,8 @@ use super::*;
 use crate::SegmentError;
 use crate::format::{Section, VecSink};
 use crate::limits::ROWS_MAX;
-use crate::read::{Postings, TermBounds};
+use crate::read::{LENGTH_LONG, Postings, TermBounds};
+use crate::scores::{ScoreTable, Scores, Sums};
 
 /// The definition: pairs in a row range, read by looking at all of them.
 #[derive(Debug, Clone)]
@@ -262,6 +263,122 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+/// A cursor without ways of its own to add postings up.
+struct Plain<'a>(PostingsCursor<'a>);
+
+impl Postings for Plain<'_> {
+    fn count(&self) -> u32 {
+        self.0.count()
+    }
+
+    fn read_until(
+        &mut self,
+        end: u32,
+        rows: &mut Vec<u32>,
+        freqs: &mut Vec<u32>,
+    ) -> Result<(), SegmentError> {
+        self.0.read_until(end, rows, freqs)
+    }
+
+    fn freq_at(&mut self, row: u32) -> Result<u32, SegmentError> {
+        self.0.freq_at(row)
+    }
+}
+
+/// What a scorer does with the next rows: skips them, adds what is among them up, or asks for
+/// some of them.
+#[derive(Debug, Clone)]
+enum Adding {
+    Skip,
+    Window { is_sparse: bool },
+    Ask { step: usize },
+}
+
+fn adding() -> impl Strategy<Value = Adding> {
+    prop_oneof![
+        1 => Just(Adding::Skip),
+        3 => any::<bool>().prop_map(|is_sparse| Adding::Window { is_sparse }),
+        3 => (1_usize..90).prop_map(|step| Adding::Ask { step }),
+    ]
+}
+
+/// The sums, touched rows and count of postings that some steps lead to.
+fn added(
+    cursor: &mut dyn Postings,
+    scores: &Scores<'_>,
+    rows: &std::ops::Range<u32>,
+    steps: &[(u32, Adding)],
+) -> Vec<(Vec<i32>, Vec<u32>, u64)> {
+    let mut results = Vec::new();
+    let mut start = rows.start;
+    for (width, step) in steps {
+        let window = start..rows.end.min(start + width);
+        start = window.end;
+        let mut sums = vec![0; window.len()];
+        let (mut touched, mut postings) = (Vec::new(), 0);
+        match step {
+            Adding::Skip => {}
+            Adding::Window { is_sparse } => {
+                let mut into = Sums {
+                    start: window.start,
+                    sums: &mut sums,
+                    touched: is_sparse.then_some(&mut touched),
+                    postings: 0,
+                };
+                cursor.add_until(window, scores, &mut into).expect("intact");
+                postings = into.postings;
+            }
+            Adding::Ask { step } => {
+                let asked: Vec<u32> = window.step_by(*step).collect();
+                sums.truncate(asked.len());
+                cursor.add_at(&asked, scores, &mut sums).expect("intact");
+            }
+        }
+        results.push((sums, touched, postings));
+    }
+    results
+}
+
+proptest! {
+    #[test]
+    fn postings_are_added_up_as_one_after_the_other(
+        gaps in prop_oneof![1_usize..20, 100_usize..140, 1_usize..900].prop_flat_map(|len| {
+            vec((prop_oneof![4 => 0_u32..4, 1 => 0_u32..60], 1_u32..7), len)
+        }),
+        all_once in any::<bool>(),
+        with_lengths in any::<bool>(),
+        cut in (0_u32..300, 0_u32..300),
+        steps in vec((0_u32..1500, adding()), 1..12),
+    ) {
+        let mut next = 0;
+        let pairs: Vec<(u32, u32)> = gaps.into_iter().map(|(gap, freq)| {
+            let row = next + gap;
+            next = row + 1;
+            (row, if all_once { 1 } else { freq })
+        }).collect();
+        let all = next + 5;
+        let written = written(&pairs, all);
+        let lengths: Vec<u8> = (0..all)
+            .map(|row| u8::try_from(length_of(row)).unwrap_or(LENGTH_LONG))
+            .collect();
+        let mut table = ScoreTable::UNKNOWN;
+        table.set(1, (0..100).map(|length| 5000 - length));
+        table.set(2, (0..50).map(|length| 9000 - length));
+        let ask = |row: u32, freq: u32| Ok((row % 1000 + freq) as i32);
+        let scores = Scores {
+            table: &table,
+            lengths: if with_lengths { &lengths } else { &[] },
+            ask: &ask,
+        };
+        let rows = cut.0.min(all)..all.saturating_sub(cut.1).max(cut.0.min(all));
+        let open = || written.open(rows.clone()).expect("intact");
+        let (Some(mut fast), Some(plain)) = (open(), open()) else { return Ok(()) };
+        let found = added(&mut fast, &scores, &rows, &steps);
+        let expected = added(&mut Plain(plain), &scores, &rows, &steps);
+        prop_assert_eq!(found, expected);
     }
 }
 

@@ -180,6 +180,13 @@ impl Partition for Segment {
         found.map(|info| self.entry_of(&info)).transpose()
     }
 
+    fn terms_of(&self, terms: &[&[u8]]) -> Result<Vec<Option<TermEntry>>> {
+        let mut infos = Vec::with_capacity(terms.len());
+        self.terms()?.get_all(terms, &mut infos)?;
+        let entry = |info: Option<TermInfo>| info.map(|info| self.entry_of(&info)).transpose();
+        infos.into_iter().map(entry).collect()
+    }
+
     fn postings_of<'a>(
         &'a self,
         term: &TermEntry,
@@ -229,6 +236,10 @@ impl Partition for Segment {
 
     fn source_class(&self, row: u32) -> Result<u8> {
         self.columns.source_class(row)
+    }
+
+    fn importance(&self, row: u32) -> Result<f32> {
+        self.columns.importance(row)
     }
 
     fn scope_key(&self, row: u32) -> Result<Cow<'_, [u8]>> {

@@ -18,7 +18,7 @@
 //! | block: an entry for each term | 5 | see below | see below |
 //! | block: keys, each a head, the rest of the two lengths, the bytes after the shared ones | - | up to 1,024 bytes, ascending | `Keys::step`, `TermWalk` |
 //! | key's head: low half = bytes shared with the key before, high half = bytes that follow; 15 = more as a varint | 1 | shared up to the key before | `Keys::step` |
-//! | start of each block, then the end of the last, from the first block's start | 4 | ascending | `Terms::block` |
+//! | start of each block, then the end of the last, from the first block's start | 4 | ascending | `Terms::open` |
 //! | trailer: terms; buckets; bytes of the blocks | 4 + 4 + 4 | add up to the section; more places than terms | `Shape::of` |
 //! | trailer: zeros; seed of the hash; zeros | 4 + 8 + 8 | 0; any; 0 | `Shape::of` |
 //!
@@ -276,6 +276,12 @@ impl Shape {
     #[inline]
     pub(super) fn blocks(&self) -> u32 {
         self.terms.div_ceil(BLOCK_TERMS)
+    }
+
+    /// Terms of a block, whose number is below the count of blocks.
+    #[inline]
+    pub(super) fn terms_of(&self, block: u32) -> u32 {
+        (self.terms - block * BLOCK_TERMS).min(BLOCK_TERMS)
     }
 
     /// Where the blocks start. All of these are sums of products of 32 bits and a few: no

@@ -13,10 +13,13 @@ use super::walk::TermWalk;
 use crate::error::SegmentError;
 use crate::format::Section;
 use crate::format::bytes::index as row_index;
-use crate::postings::{ListPlace, PostingLists, PostingsCursor, TermInfo, u32_at};
+use crate::postings::{ListPlace, PostingLists, PostingsCursor, TermInfo};
 use crate::read::{Postings, TermBounds, TermStream, TermVisit};
 
 type Result<T> = std::result::Result<T, SegmentError>;
+
+/// Terms that are looked up together.
+const TOGETHER: usize = 8;
 
 /// The terms of one segment and their postings.
 #[derive(Debug)]
@@ -25,6 +28,9 @@ pub(crate) struct Terms {
     /// The section, where it is not mapped: a look-up touches three places of it.
     copy: Option<Vec<u8>>,
     shape: Shape,
+    /// Where each block starts, from the first block's start, and where the last one ends:
+    /// every look-up asks, and a block has one place among thousands of bytes.
+    starts: Box<[u32]>,
     /// See [`is_wide`].
     wide: bool,
     lists: PostingLists,
@@ -53,7 +59,7 @@ impl<'a> Block<'a> {
 
 impl Terms {
     /// Opens sections `terms`, `postings` and `postings_skip` of a segment with `rows` rows.
-    /// Reads the dictionary's trailer, no terms and no postings.
+    /// Reads the dictionary's trailer and where its blocks start, no terms and no postings.
     ///
     /// # Errors
     /// `Corrupt` where the parts of the dictionary do not fit each other.
@@ -74,6 +80,7 @@ impl Terms {
             return Err(section.corrupt(at, message));
         };
         drop(trailer);
+        let starts = read_starts(&section, &shape)?;
         let copy = match section.is_mapped() {
             true => None,
             false => Some(section.all()?.into_owned()),
@@ -83,6 +90,7 @@ impl Terms {
             section,
             copy,
             shape,
+            starts,
             wide: is_wide(row_index(rows)),
             lists,
         })
@@ -93,19 +101,67 @@ impl Terms {
     /// # Errors
     /// Damage in the dictionary.
     pub(crate) fn get(&self, term: &[u8]) -> Result<Option<TermInfo>> {
+        let found = self.find(term)?;
+        found
+            .map(|(block, index)| self.info(&block, index))
+            .transpose()
+    }
+
+    /// As [`Terms::get`] for each of `terms`, appended to `infos` in their order.
+    ///
+    /// A look-up waits for one place of memory after the other. Those of several terms wait
+    /// together: each step is done for all of them before the next.
+    ///
+    /// # Errors
+    /// Damage in the dictionary.
+    pub(crate) fn get_all(&self, terms: &[&[u8]], infos: &mut Vec<Option<TermInfo>>) -> Result<()> {
+        let whole = self.whole();
+        for terms in terms.chunks(TOGETHER) {
+            let mut homes = [None; TOGETHER];
+            for (home, term) in homes.iter_mut().zip(terms) {
+                let (bucket, tag) = place_of(hash_of(term, self.shape.seed), self.shape.buckets);
+                *home = Some((self.bucket(whole, bucket)?, tag));
+            }
+            let mut blocks = [None; TOGETHER];
+            for (block, home) in blocks.iter_mut().zip(&homes) {
+                let number = home.and_then(|(bucket, tag)| bucket.with_tag(tag).next());
+                *block = number
+                    .map(|number| self.block_of(whole, number))
+                    .transpose()?;
+            }
+            let mut found = [None; TOGETHER];
+            for ((found, block), term) in found.iter_mut().zip(&blocks).zip(terms) {
+                let first = block.and_then(|block| {
+                    let index = block.keys().find(block.len(), term)??;
+                    Some((block, index))
+                });
+                *found = match first {
+                    Some(first) => Some(first),
+                    // Another place of the bucket, another bucket, none, or damage.
+                    None => self.find(term)?,
+                };
+            }
+            for found in &found[..terms.len()] {
+                let info = found.map(|(block, index)| self.info(&block, index));
+                infos.push(info.transpose()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The block that holds a term, and its place there.
+    fn find(&self, term: &[u8]) -> Result<Option<(Block<'_>, u32)>> {
         let shape = &self.shape;
         let (home, tag) = place_of(hash_of(term, shape.seed), shape.buckets);
-        let (bucket_bytes, number_bytes) = (shape.bucket_bytes(), shape.number_bytes());
         let whole = self.whole();
         let mut bucket = home;
         // A place is free somewhere, unless the bytes lie.
         for _ in 0..shape.buckets {
-            let at = u64::from(bucket) * bucket_bytes as u64;
-            let places = Bucket::new(self.bytes(whole, at, bucket_bytes)?, number_bytes);
+            let places = self.bucket(whole, bucket)?;
             for number in places.with_tag(tag) {
                 let block = self.block_of(whole, number)?;
                 match block.keys().find(block.len(), term) {
-                    Some(Some(index)) => return self.info(&block, index).map(Some),
+                    Some(Some(index)) => return Ok(Some((block, index))),
                     Some(None) => {}
                     None => return Err(self.no_key(number * BLOCK_TERMS)),
                 }
@@ -116,6 +172,14 @@ impl Terms {
             bucket = (bucket + 1) % shape.buckets;
         }
         Err(self.corrupt(0, "the hash index has no free place"))
+    }
+
+    #[inline]
+    fn bucket<'a>(&'a self, whole: Option<&'a [u8]>, number: u32) -> Result<Bucket<'a>> {
+        let bytes = self.shape.bucket_bytes();
+        let at = u64::from(number) * bytes as u64;
+        let bytes = self.bytes(whole, at, bytes)?;
+        Ok(Bucket::new(bytes, self.shape.number_bytes()))
     }
 
     /// The postings in a row range of a term that [`Terms::get`] gave; `None` where no row of
@@ -174,22 +238,13 @@ impl Terms {
     }
 
     fn block_of<'a>(&'a self, whole: Option<&'a [u8]>, index: u32) -> Result<Block<'a>> {
-        let (starts_at, blocks_at) = (self.shape.starts_at(), self.shape.blocks_at());
-        if index >= self.shape.blocks() {
-            return Err(self.corrupt(0, format!("block {index} of {}", self.shape.blocks())));
-        }
-        let at = starts_at + u64::from(index) * START_BYTES as u64;
-        let starts = self.bytes(whole, at, 2 * START_BYTES)?;
-        let (start, end) = (u32_at(starts, 0), u32_at(starts, START_BYTES));
-        let terms = (self.shape.terms - index * BLOCK_TERMS).min(BLOCK_TERMS) as usize;
-        let bytes = end.checked_sub(start).map(|len| len as usize);
-        let bytes = bytes.filter(|len| {
-            end <= self.shape.blocks_bytes && *len >= BASE_BYTES + terms * ENTRY_BYTES
-        });
-        let Some(bytes) = bytes else {
-            return Err(self.corrupt(at, format!("block {index} from {start} to {end}")));
+        let place = index as usize;
+        let Some([start, end]) = self.starts.get(place..place + 2) else {
+            return Err(self.corrupt(0, format!("block {index} of {}", self.blocks())));
         };
-        let bytes = self.bytes(whole, blocks_at + u64::from(start), bytes)?;
+        let at = self.shape.blocks_at() + u64::from(*start);
+        let bytes = self.bytes(whole, at, (end - start) as usize)?;
+        let terms = self.shape.terms_of(index) as usize;
         let (base, rest) = bytes.split_first_chunk().expect("the length was checked");
         let (entries, keys) = rest.split_at(terms * ENTRY_BYTES);
         Ok(Block {
@@ -275,6 +330,27 @@ impl Terms {
     pub(super) fn corrupt(&self, at: u64, message: impl Into<String>) -> SegmentError {
         self.section.corrupt(at, message)
     }
+}
+
+/// Where the blocks start and the last one ends, checked: each has room for its entries.
+fn read_starts(section: &Section, shape: &Shape) -> Result<Box<[u32]>> {
+    let count = shape.blocks() as usize + 1;
+    let bytes = section.get(shape.starts_at(), count * START_BYTES)?;
+    let (starts, _) = bytes.as_chunks();
+    let starts: Box<[u32]> = starts
+        .iter()
+        .map(|start| u32::from_le_bytes(*start))
+        .collect();
+    for (index, block) in (0..).zip(starts.windows(2)) {
+        let least = BASE_BYTES + shape.terms_of(index) as usize * ENTRY_BYTES;
+        let bytes = block[1].checked_sub(block[0]);
+        if block[1] > shape.blocks_bytes || bytes.is_none_or(|bytes| (bytes as usize) < least) {
+            let at = shape.starts_at() + u64::from(index) * START_BYTES as u64;
+            let message = format!("block {index} from {} to {}", block[0], block[1]);
+            return Err(section.corrupt(at, message));
+        }
+    }
+    Ok(starts)
 }
 
 /// All terms of a segment, ascending.

@@ -1,0 +1,274 @@
+//! What is one posting worth? Said by the query, added up by whoever reads the postings.
+//!
+//! Most frequencies are 1 to 4 and most rows shorter than 255 tokens, so a [`ScoreTable`] by
+//! (frequency, length) answers for nearly all postings without a division or a branch; what it
+//! does not know is asked of the query, which computes it.
+
+use crate::error::SegmentError;
+use crate::read::LENGTH_LONG;
+
+type Result<T> = std::result::Result<T, SegmentError>;
+
+/// Contributions by length: a place for each value of a byte, so that no index leaves it.
+pub type ScoreRow = [i32; 256];
+
+/// Says of a place of a [`ScoreTable`] that the query must be asked.
+const ASK: i32 = -1;
+
+/// One term's contributions by frequency and length, as far as they are computed.
+#[derive(Debug, Clone)]
+pub struct ScoreTable {
+    /// By frequency - 1; the last one is of all larger frequencies, and asks.
+    rows: [ScoreRow; Self::FREQS_MAX + 1],
+}
+
+impl ScoreTable {
+    /// Frequencies of which a table may know contributions: 1 to this.
+    pub const FREQS_MAX: usize = 4;
+
+    /// A table that knows nothing.
+    pub const UNKNOWN: Self = Self {
+        rows: [[ASK; 256]; Self::FREQS_MAX + 1],
+    };
+
+    /// Sets the contributions of rows with `freq` occurrences, from length 0 on. `scores` are
+    /// at most 255, each at most 2^31 - 1.
+    ///
+    /// # Panics
+    /// For a frequency that is 0 or above [`Self::FREQS_MAX`].
+    pub fn set(&mut self, freq: usize, scores: impl Iterator<Item = i32>) {
+        assert!((1..=Self::FREQS_MAX).contains(&freq), "frequency {freq}");
+        // The last place stands for all longer rows.
+        let known = &mut self.rows[freq - 1][..usize::from(LENGTH_LONG)];
+        for (place, score) in known.iter_mut().zip(scores) {
+            debug_assert!(score >= 0);
+            *place = score;
+        }
+    }
+
+    /// The contribution of `freq` occurrences in a row whose byte of
+    /// [`crate::Partition::short_lengths`] is `length`; `None` where it was not set.
+    pub fn get(&self, freq: u32, length: u8) -> Option<i32> {
+        Some(self.at(freq, length)).filter(|score| *score >= 0)
+    }
+
+    /// As [`ScoreTable::get`]; negative where the query must be asked.
+    #[inline]
+    fn at(&self, freq: u32, length: u8) -> i32 {
+        let row = (freq.wrapping_sub(1) as usize).min(Self::FREQS_MAX);
+        self.rows[row][usize::from(length)]
+    }
+
+    /// Contributions of a single occurrence.
+    #[inline]
+    fn once(&self) -> &ScoreRow {
+        &self.rows[0]
+    }
+}
+
+/// What the postings of one term in one partition are worth.
+#[derive(Clone, Copy)]
+pub struct Scores<'a> {
+    /// What is known beforehand.
+    pub table: &'a ScoreTable,
+    /// The partition's [`crate::Partition::short_lengths`]; empty = ask for every posting.
+    pub lengths: &'a [u8],
+    /// Computes what `row` gets for a frequency: 0 to 2^31 - 1.
+    pub ask: &'a dyn Fn(u32, u32) -> Result<i32>,
+}
+
+impl Scores<'_> {
+    /// What `row` gets for `freq` occurrences.
+    ///
+    /// # Errors
+    /// Damage in the row's length.
+    #[inline]
+    pub fn of(&self, row: u32, freq: u32) -> Result<i32> {
+        let known = match self.lengths.get(row as usize) {
+            Some(length) => self.table.at(freq, *length),
+            None => ASK,
+        };
+        if known < 0 {
+            return (self.ask)(row, freq);
+        }
+        Ok(known)
+    }
+
+    /// Adds what `rows` get for `freqs`, which are as many; at most 128.
+    ///
+    /// # Errors
+    /// Damage in a row's length.
+    ///
+    /// # Panics
+    /// For a row outside the window, and for more rows than 128.
+    #[inline]
+    pub(crate) fn add(&self, rows: &[u32], freqs: &[u32], sums: &mut Sums<'_>) -> Result<()> {
+        if self.lengths.is_empty() {
+            return self.add_asked(rows, freqs, sums);
+        }
+        let mut scores = [0; ADDED_MAX];
+        let scores = &mut scores[..rows.len()];
+        let mut seen = 0;
+        for ((score, row), freq) in scores.iter_mut().zip(rows).zip(freqs) {
+            *score = self.table.at(*freq, self.lengths[*row as usize]);
+            seen |= *score;
+        }
+        if seen < 0 {
+            self.ask_unknown(scores, rows, freqs)?;
+        }
+        sums.add(rows, scores);
+        Ok(())
+    }
+
+    /// As [`Scores::add`] where every frequency is 1.
+    #[inline]
+    pub(crate) fn add_once(&self, rows: &[u32], sums: &mut Sums<'_>) -> Result<()> {
+        if self.lengths.is_empty() {
+            return self.add_asked(rows, &[1; ADDED_MAX], sums);
+        }
+        let mut scores = [0; ADDED_MAX];
+        let scores = &mut scores[..rows.len()];
+        let (once, mut seen) = (self.table.once(), 0);
+        for (score, row) in scores.iter_mut().zip(rows) {
+            *score = once[usize::from(self.lengths[*row as usize])];
+            seen |= *score;
+        }
+        if seen < 0 {
+            self.ask_unknown(scores, rows, &[1; ADDED_MAX])?;
+        }
+        sums.add(rows, scores);
+        Ok(())
+    }
+
+    /// Asks the query for the scores that the table does not have.
+    fn ask_unknown(&self, scores: &mut [i32], rows: &[u32], freqs: &[u32]) -> Result<()> {
+        for ((score, row), freq) in scores.iter_mut().zip(rows).zip(freqs) {
+            if *score < 0 {
+                *score = (self.ask)(*row, *freq)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One posting after the other: the plain way, which is right for all of them.
+    #[cold]
+    fn add_asked(&self, rows: &[u32], freqs: &[u32], sums: &mut Sums<'_>) -> Result<()> {
+        for (row, freq) in rows.iter().zip(freqs) {
+            sums.add_one(*row, self.of(*row, *freq)?);
+        }
+        Ok(())
+    }
+}
+
+/// Most postings that are added at once: a block of a list.
+const ADDED_MAX: usize = 128;
+
+/// One sum a row of a window, and which rows were added to.
+pub struct Sums<'a> {
+    /// Row of the first sum.
+    pub start: u32,
+    /// One a row from there on. What all postings together can be worth fits.
+    pub sums: &'a mut [i32],
+    /// Gets the row of every posting that was added, in the order of adding, where the window
+    /// is so sparse that looking at each sum would cost more.
+    pub touched: Option<&'a mut Vec<u32>>,
+    /// Gets the count of them.
+    pub postings: u64,
+}
+
+impl Sums<'_> {
+    /// Adds to the rows, which lie in the window.
+    #[inline]
+    fn add(&mut self, rows: &[u32], scores: &[i32]) {
+        for (row, score) in rows.iter().zip(scores) {
+            self.sums[row.wrapping_sub(self.start) as usize] += score;
+        }
+        if let Some(touched) = &mut self.touched {
+            touched.extend_from_slice(rows);
+        }
+        self.postings += rows.len() as u64;
+    }
+
+    /// Adds to one row, which lies in the window.
+    #[inline]
+    pub fn add_one(&mut self, row: u32, score: i32) {
+        self.sums[row.wrapping_sub(self.start) as usize] += score;
+        if let Some(touched) = &mut self.touched {
+            touched.push(row);
+        }
+        self.postings += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Knows single and double occurrences; the rest is asked.
+    fn table() -> ScoreTable {
+        let mut table = ScoreTable::UNKNOWN;
+        table.set(1, (0..).map(|length| 1000 - length));
+        table.set(2, (0..).map(|length| 2000 - length));
+        table
+    }
+
+    fn ask(row: u32, freq: u32) -> Result<i32> {
+        Ok(i32::try_from(freq * 1000 + row % 7).expect("small"))
+    }
+
+    #[test]
+    fn a_table_asks_for_what_it_was_not_told() {
+        let table = table();
+        assert_eq!(table.get(1, 0), Some(1000));
+        assert_eq!(table.get(2, 254), Some(1746));
+        for (freq, length) in [(1, LENGTH_LONG), (3, 0), (5, 9), (u32::MAX, 9), (0, 9)] {
+            assert_eq!(table.get(freq, length), None, "{freq} {length}");
+        }
+    }
+
+    #[test]
+    fn many_at_once_is_one_after_the_other() {
+        let table = table();
+        let lengths: Vec<u8> = (0..=255).cycle().take(1000).collect();
+        let no_lengths: &[u8] = &[];
+        for lengths in [&*lengths, no_lengths] {
+            let scores = Scores {
+                table: &table,
+                lengths,
+                ask: &ask,
+            };
+            // Rows of known lengths alone, then some of unknown ones, too; all frequencies.
+            for (step, highest) in [(2, 2), (7, 2), (3, 9)] {
+                let rows: Vec<u32> = (0..120).map(|place| 100 + place * step).collect();
+                let freqs: Vec<u32> = (0..120).map(|place| 1 + place % highest).collect();
+                let (mut once, mut many, mut plain) = ([0; 900], [0; 900], [0; 900]);
+                let mut touched = Vec::new();
+                let mut sums = Sums {
+                    start: 100,
+                    sums: &mut many,
+                    touched: Some(&mut touched),
+                    postings: 0,
+                };
+                scores.add(&rows, &freqs, &mut sums).unwrap();
+                assert_eq!(sums.postings, 120);
+                assert_eq!(touched, rows);
+                for (row, freq) in rows.iter().zip(&freqs) {
+                    plain[*row as usize - 100] += scores.of(*row, *freq).unwrap();
+                }
+                assert_eq!(many, plain);
+
+                let mut sums = Sums {
+                    start: 100,
+                    sums: &mut once,
+                    touched: None,
+                    postings: 0,
+                };
+                scores.add_once(&rows, &mut sums).unwrap();
+                for row in &rows {
+                    let place = *row as usize - 100;
+                    assert_eq!(once[place], scores.of(*row, 1).unwrap());
+                }
+            }
+        }
+    }
+}

@@ -209,7 +209,7 @@ fn look_up<'v>(views: &'v [View], names: &[&[u8]]) -> Result<(Vec<u64>, Vec<Foun
     let mut found = Vec::with_capacity(views.len());
     for (index, view) in views.iter().enumerate() {
         let mut part = vec![0; names.len()];
-        found.push(Found::new(view, names.iter().copied(), &mut part)?);
+        found.push(Found::new(view, names, &mut part)?);
         if index > 0 && planted::is_on(Bug::IdfOfOneSegment) {
             continue;
         }

@@ -84,6 +84,11 @@ impl TermScorer {
         self.is_linear
     }
 
+    /// Mean length of the population.
+    pub(crate) fn average_length(self) -> f64 {
+        self.average_length
+    }
+
     /// The contribution of `freq` occurrences in a row of `length` tokens. Rises with `freq`
     /// and falls with `length`, rounding included: each step of it does.
     pub(crate) fn score(self, freq: u32, length: u32) -> i64 {

@@ -31,15 +31,18 @@ impl<'v> Found<'v> {
     ///
     /// # Errors
     /// Damage in dictionary or postings.
-    pub(crate) fn new<'t>(
+    pub(crate) fn new(
         view: &'v View,
-        terms: impl Iterator<Item = &'t [u8]>,
+        terms: &[&[u8]],
         frequencies: &mut [u64],
     ) -> Result<Self, SegmentError> {
-        let mut found = Self::default();
-        for (term, frequency) in terms.zip(frequencies) {
+        let entries = view.partition().terms_of(terms)?;
+        let mut found = Self {
+            terms: Vec::with_capacity(terms.len()),
+        };
+        for (entry, frequency) in entries.into_iter().zip(frequencies) {
             let mut one = FoundTerm {
-                entry: view.partition().term(term)?,
+                entry,
                 ..FoundTerm::default()
             };
             *frequency += one.count_live(view)?;

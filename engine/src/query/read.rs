@@ -92,7 +92,6 @@ impl Wanted<'_> {
     ) -> Result<Hit, Error> {
         let (view, row) = (&views[ranked.candidate.view], ranked.candidate.row);
         let partition = view.partition();
-        let fields = partition.fields(row)?;
         let (stored, snippet) = self.stored(view, row, carried, snippets)?;
         let text = match carried {
             Carried::Text => Some(stored.text),
@@ -100,13 +99,14 @@ impl Wanted<'_> {
             Carried::Nothing => None,
         };
         let scope = self.scope(view, row)?;
-        let at = (fields.event_time_us, fields.commit_seq);
+        let (before, after) = self.contexts(view, row, &scope)?;
+        let importance = partition.importance(row)?;
         Ok(Hit {
             id: partition.id(row)?.into_owned(),
-            event_time_us: fields.event_time_us,
+            event_time_us: partition.event_time_us(row)?,
             score: ranked.score,
-            source_class: SourceClass::from_column(fields.source_class),
-            importance: Some(fields.importance).filter(|value| !value.is_nan()),
+            source_class: SourceClass::from_column(partition.source_class(row)?),
+            importance: Some(importance).filter(|value| !value.is_nan()),
             source_id: partition.source_id(row)?.map(std::borrow::Cow::into_owned),
             tags: partition.tags(row)?,
             carried,
@@ -116,8 +116,8 @@ impl Wanted<'_> {
             source: stored.source,
             attributes: stored.attributes,
             signals: self.signals(ranked),
-            before: self.context(&scope, at, TimeOrder::NewestFirst, self.request.context.0)?,
-            after: self.context(&scope, at, TimeOrder::OldestFirst, self.request.context.1)?,
+            before,
+            after,
             explanation: self.explanation(view, row)?,
             scope,
         })
@@ -184,6 +184,24 @@ impl Wanted<'_> {
             length,
             partition: view.source.name.clone(),
         }))
+    }
+
+    /// The rows before and after one, as many as were asked for.
+    fn contexts(
+        &self,
+        view: &View,
+        row: u32,
+        scope: &Scope,
+    ) -> Result<(Vec<ContextRow>, Vec<ContextRow>), Error> {
+        let (before, after) = self.request.context;
+        if before == 0 && after == 0 {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let fields = view.partition().fields(row)?;
+        let at = (fields.event_time_us, fields.commit_seq);
+        let before = self.context(scope, at, TimeOrder::NewestFirst, before)?;
+        let after = self.context(scope, at, TimeOrder::OldestFirst, after)?;
+        Ok((before, after))
     }
 
     fn context(

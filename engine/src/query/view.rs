@@ -124,6 +124,14 @@ impl View {
         SegmentError::corrupt(file, section, 0, message)
     }
 
+    /// True where the request has filters that live rows of this view may not pass.
+    pub(crate) fn has_filters(&self) -> bool {
+        self.tagged.is_some()
+            || self.window_us.is_some()
+            || self.class_min > 0
+            || self.clause_rows.get().is_some()
+    }
+
     /// True if the row is live and passes every filter. Rows are those of a run.
     pub(crate) fn passes(&self, row: u32) -> Result<bool, SegmentError> {
         if self.source.dead.contains(row) {

@@ -18,39 +18,42 @@ pub(super) fn term_bound(scorer: TermScorer, bounds: &TermBounds) -> i64 {
         .unwrap_or(0)
 }
 
-/// Sums of the bounds of the first lists: place `n` holds that of the first `n`, which is what
-/// a row can gain from all of them.
-pub(super) fn prefix_sums(bounds: impl Iterator<Item = u32>) -> Vec<i64> {
+/// Sums of the bounds of the last lists: place `n` holds that of all but the first `n`, which
+/// is what a row can gain from those at most.
+pub(super) fn suffix_sums(bounds: impl DoubleEndedIterator<Item = i64>) -> Vec<i64> {
     let mut sums = vec![0];
     let mut sum = 0;
-    for bound in bounds {
-        sum += i64::from(bound);
+    for bound in bounds.rev() {
+        sum += bound;
         sums.push(sum);
     }
+    sums.reverse();
     sums
 }
 
-/// How many of the first lists cannot, together, lift a row to `floor`: a row that only they
-/// hold is out, so they need not be read, only asked (MaxScore: Turtle and Flood 1995,
-/// section 4.2). `sums` are those of [`prefix_sums`].
-pub(super) fn optional(sums: &[i64], floor: i64) -> usize {
-    sums.partition_point(|sum| *sum < floor).saturating_sub(1)
+/// How many of the first lists hold all rows that can reach `floor`: those after them cannot,
+/// together, so a row that only they hold is out, and they need not be read, only asked
+/// (MaxScore: Turtle and Flood 1995, section 4.2). `rest` are the sums of [`suffix_sums`].
+pub(super) fn essential(rest: &[i64], floor: i64) -> usize {
+    rest.partition_point(|sum| *sum >= floor)
 }
 
-/// A list is asked instead of read only if it has more postings than this many times those
-/// that are read anyway: about a third of their rows need an answer, and one costs as much as
-/// reading thirty postings. (Measured on short records, where bounds lie close together.)
-const ASK_SHARE: u64 = 10;
+/// A list that need not be read is, if it has no more postings than those that are read anyway,
+/// or no more than this: to decode it is most of the work of asking it for the rows that are
+/// left. (Measured on short records, where bounds lie close together and many rows are left.)
+const POSTINGS_CHEAP: u64 = 256;
 
-/// How many of the first `optional` lists it pays to ask rather than to read. `counts` are the
-/// postings of each list; the ones with the larger bounds are read first, since they settle
-/// most.
-pub(super) fn worth_asking(counts: &[u64], optional: usize) -> usize {
-    let read: u64 = counts[optional..].iter().sum();
-    let asked = counts[..optional]
-        .iter()
-        .rposition(|count| *count > read.saturating_mul(ASK_SHARE));
-    asked.map_or(0, |last| last + 1)
+/// How many lists to read of which the first `essential` must be. `counts` are the postings of
+/// each.
+pub(super) fn worth_reading(counts: &[u64], essential: usize) -> usize {
+    let (first, others) = counts.split_at(essential);
+    let mut postings: u64 = first.iter().sum();
+    let is_cheap = |count: &&u64| {
+        let is_cheap = **count <= postings.max(POSTINGS_CHEAP);
+        postings += **count;
+        is_cheap
+    };
+    essential + others.iter().take_while(is_cheap).count()
 }
 
 #[cfg(test)]
@@ -58,24 +61,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_optional_while_their_sum_stays_below_the_floor() {
-        let sums = prefix_sums([2, 3, 10].into_iter());
-        assert_eq!(sums, [0, 2, 5, 15]);
-        let expected = [(1, 0), (2, 0), (3, 1), (5, 1), (6, 2), (15, 2), (16, 3)];
+    fn lists_are_essential_until_the_rest_stays_below_the_floor() {
+        let rest = suffix_sums([10, 3, 2].into_iter());
+        assert_eq!(rest, [15, 5, 2, 0]);
+        let expected = [(1, 3), (2, 3), (3, 2), (5, 2), (6, 1), (15, 1), (16, 0)];
         for (floor, lists) in expected {
-            assert_eq!(optional(&sums, floor), lists, "floor {floor}");
+            assert_eq!(essential(&rest, floor), lists, "floor {floor}");
         }
     }
 
     #[test]
-    fn only_long_lists_are_asked() {
-        assert_eq!(worth_asking(&[5_000, 3_000, 100], 2), 2);
+    fn short_lists_are_read_though_they_need_not_be() {
+        assert_eq!(worth_reading(&[100, 3_000, 5_000], 1), 1);
         assert_eq!(
-            worth_asking(&[5_000, 900, 100], 2),
-            1,
-            "the second is cheap to read"
+            worth_reading(&[100, 200, 5_000], 1),
+            2,
+            "the second is cheap"
         );
-        assert_eq!(worth_asking(&[900, 800, 100], 2), 0);
-        assert_eq!(worth_asking(&[900, 800, 100], 0), 0);
+        assert_eq!(worth_reading(&[900, 800, 1_000], 1), 3);
+        assert_eq!(worth_reading(&[900, 800, 1_000], 3), 3);
     }
 }

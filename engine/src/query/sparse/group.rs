@@ -3,23 +3,26 @@
 //! A prefix or a fuzzy word stands for several terms; a row gets the largest of their
 //! contributions. The bound of a group is the largest of its members' bounds.
 
-use chronolith_segments::SegmentError;
+use std::ops::Range;
 
-use super::table::ScoreTable;
+use chronolith_segments::{SegmentError, Sums};
+
+use super::table::TermTable;
 use crate::query::lookup::Cursor;
+use crate::query::view::View;
 
 /// The members' postings in one run.
 pub(super) struct Group<'a> {
-    members: Vec<(Cursor<'a>, &'a ScoreTable)>,
+    members: Vec<(Cursor<'a>, &'a TermTable)>,
     /// One member's postings of a window.
     rows: Vec<u32>,
     freqs: Vec<u32>,
     /// All members' rows with contributions.
-    merged: Vec<(u32, u32)>,
+    merged: Vec<(u32, i32)>,
 }
 
 impl<'a> Group<'a> {
-    pub(super) fn new(members: Vec<(Cursor<'a>, &'a ScoreTable)>) -> Self {
+    pub(super) fn new(members: Vec<(Cursor<'a>, &'a TermTable)>) -> Self {
         Self {
             members,
             rows: Vec::new(),
@@ -39,46 +42,53 @@ impl<'a> Group<'a> {
         self.members.len()
     }
 
-    /// Appends the rows below `end` that any member holds and that were not yet read,
-    /// ascending, to `rows`, and what each gets to `scores`.
-    pub(super) fn read_until(
+    /// Adds what the rows inside `rows` get that any member holds and that were not yet read.
+    pub(super) fn add_until(
         &mut self,
-        end: u32,
-        contribution: impl Fn(&ScoreTable, u32, u32) -> Result<u32, SegmentError>,
-        rows: &mut Vec<u32>,
-        scores: &mut Vec<u32>,
+        rows: Range<u32>,
+        view: &View,
+        lengths: &[u8],
+        sums: &mut Sums<'_>,
     ) -> Result<(), SegmentError> {
         self.merged.clear();
         for (cursor, table) in &mut self.members {
             self.rows.clear();
             self.freqs.clear();
-            cursor.read_until(end, &mut self.rows, &mut self.freqs)?;
-            for (row, freq) in self.rows.iter().zip(&self.freqs) {
-                self.merged.push((*row, contribution(table, *row, *freq)?));
-            }
+            cursor.read_until(rows.end, &mut self.rows, &mut self.freqs)?;
+            let (read, merged) = (self.rows.iter().zip(&self.freqs), &mut self.merged);
+            table.with_scores(view, lengths, |scores| {
+                for (row, freq) in read.filter(|(row, _)| **row >= rows.start) {
+                    merged.push((*row, scores.of(*row, *freq)?));
+                }
+                Ok::<_, SegmentError>(())
+            })?;
         }
         self.merged.sort_unstable();
         for same_row in self.merged.chunk_by(|a, b| a.0 == b.0) {
             let (row, best) = same_row[same_row.len() - 1];
-            rows.push(row);
-            scores.push(best);
+            sums.add_one(row, best);
         }
         Ok(())
     }
 
-    /// What `row` gets; rows are asked ascending.
-    pub(super) fn best_at(
+    /// Adds what each of `rows`, which ascend, gets to its sum.
+    pub(super) fn add_at(
         &mut self,
-        row: u32,
-        contribution: impl Fn(&ScoreTable, u32, u32) -> Result<u32, SegmentError>,
-    ) -> Result<u32, SegmentError> {
-        let mut best = 0;
-        for (cursor, table) in &mut self.members {
-            let freq = cursor.freq_at(row)?;
-            if freq > 0 {
-                best = best.max(contribution(table, row, freq)?);
+        rows: &[u32],
+        view: &View,
+        lengths: &[u8],
+        sums: &mut [i32],
+    ) -> Result<(), SegmentError> {
+        for (row, sum) in rows.iter().zip(sums) {
+            let mut best = 0;
+            for (cursor, table) in &mut self.members {
+                let freq = cursor.freq_at(*row)?;
+                if freq > 0 {
+                    best = best.max(table.score(view, lengths, *row, freq)?);
+                }
             }
+            *sum += best;
         }
-        Ok(best)
+        Ok(())
     }
 }

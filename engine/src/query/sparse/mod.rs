@@ -16,11 +16,13 @@
 //! * `run`: one run of rows, pruned.
 //! * `group`: terms of which the best counts.
 //! * `verify`: the order in which texts are read for phrases.
+//! * `candidates`: the rows of a window that can still get in.
 //! * `table`: contributions ready made.
 //! * `pace`: the budget of time.
 //! * `exhaustive`: every posting; the oracle, and the way for weights that do not fit 31 bits.
 
 mod bound;
+mod candidates;
 mod exhaustive;
 mod few;
 mod group;

@@ -1,81 +1,87 @@
 //! What does a posting contribute, without dividing for each?
 //!
-//! Most rows are short and most frequencies are 1, so a table of contributions by (frequency,
-//! length) answers for nearly all postings. It holds what [`TermScorer`] computes, to the bit.
+//! A table of contributions by (frequency, length) answers for nearly all postings. It holds
+//! what [`TermScorer`] computes, to the bit, and as much of it as pays for the postings there
+//! are.
 
-use chronolith_segments::LENGTH_LONG;
+use chronolith_segments::{LENGTH_LONG, ScoreTable, Scores, SegmentError};
 
 use crate::query::analyse::QueryTerm;
 use crate::query::bm25::TermScorer;
+use crate::query::view::View;
 
-/// Lengths of a table's row: each below [`LENGTH_LONG`].
-const LENGTHS: usize = LENGTH_LONG as usize;
-/// A place for each value of a byte, so that no index leaves the row.
-type FreqRow = [u32; 256];
-
-/// Fewer postings than this are computed one by one.
-const POSTINGS_MIN: u64 = 128;
-/// From this many on, frequencies up to [`FREQS_MAX`] are worth a row.
-const POSTINGS_MANY: u64 = 4096;
-/// Rows of a full table.
-const FREQS_MAX: usize = 4;
+/// From how many postings on the table has a row for frequencies up to this one: what it saves
+/// must pay for its making.
+const ROWS_FROM: [u64; ScoreTable::FREQS_MAX] = [128, 2048, 32_768, 32_768];
+/// Lengths of up to so many average ones are in the table; few rows are longer.
+const AVERAGES: f64 = 4.0;
 
 /// One term's contributions.
-pub(super) struct ScoreTable {
+pub(super) struct TermTable {
     pub(super) scorer: TermScorer,
-    /// By frequency - 1, then by length.
-    rows: Vec<FreqRow>,
+    known: ScoreTable,
 }
 
-impl ScoreTable {
+impl TermTable {
     /// Tables for the terms of a query whose contributions fit 31 bits in sum.
     pub(super) fn all(terms: &[QueryTerm]) -> Vec<Self> {
         let mut norms: Vec<f64> = Vec::new();
         let table = |term: &QueryTerm| {
             let scorer = term.scorer;
-            let freqs = match term.df {
-                _ if scorer.is_linear() => 0,
-                0..POSTINGS_MIN => 0,
-                POSTINGS_MIN..POSTINGS_MANY => 1,
-                POSTINGS_MANY.. => FREQS_MAX,
+            let freqs = match scorer.is_linear() {
+                true => 0,
+                false => ROWS_FROM.partition_point(|from| *from <= term.df),
             };
             if freqs > 0 && norms.is_empty() {
                 // One population a query: all its terms have one average length.
-                norms.extend((0..u32::from(LENGTH_LONG)).map(|length| scorer.norm(length)));
+                let longest = scorer.average_length() * AVERAGES;
+                let lengths = (0..u32::from(LENGTH_LONG)).take_while(|n| f64::from(*n) <= longest);
+                norms.extend(lengths.map(|length| scorer.norm(length)));
             }
-            let row = |freq| {
-                let mut row = [0; 256];
-                for (score, norm) in row.iter_mut().zip(&norms) {
-                    *score = narrow(scorer.score_normed(freq, *norm));
-                }
-                row
-            };
-            let rows = (1..).map(row).take(freqs).collect();
-            Self { scorer, rows }
+            let mut known = ScoreTable::UNKNOWN;
+            for (freq, count) in (1..=freqs).zip(1_u32..) {
+                let score = |norm: &f64| narrow(scorer.score_normed(count, *norm));
+                known.set(freq, norms.iter().map(score));
+            }
+            Self { scorer, known }
         };
         terms.iter().map(table).collect()
     }
 
-    /// The contribution, where the table has it. `length` is a byte of `short_lengths`.
-    pub(super) fn get(&self, freq: u32, length: u8) -> Option<u32> {
-        let row = self.rows.get(freq.wrapping_sub(1) as usize)?;
-        (usize::from(length) < LENGTHS).then(|| row[usize::from(length)])
+    /// The contribution of `freq` occurrences in row `row` of `view`, whose short lengths are
+    /// `lengths`.
+    pub(super) fn score(
+        &self,
+        view: &View,
+        lengths: &[u8],
+        row: u32,
+        freq: u32,
+    ) -> Result<i32, SegmentError> {
+        let length = match lengths.get(row as usize) {
+            Some(length) if *length < LENGTH_LONG => u32::from(*length),
+            _ => view.partition().length(row)?,
+        };
+        Ok(narrow(self.scorer.score(freq, length)))
     }
 
-    /// The contribution of `freq` occurrences in a row of `length` tokens.
-    pub(super) fn score(&self, freq: u32, length: u32) -> u32 {
-        narrow(self.scorer.score(freq, length))
-    }
-
-    /// Contributions of frequency 1 by length.
-    pub(super) fn once(&self) -> Option<&FreqRow> {
-        self.rows.first()
+    /// Calls `with` with what the term's postings in `view` are worth.
+    pub(super) fn with_scores<T>(
+        &self,
+        view: &View,
+        lengths: &[u8],
+        with: impl FnOnce(&Scores<'_>) -> T,
+    ) -> T {
+        with(&Scores {
+            table: &self.known,
+            lengths,
+            ask: &|row, freq| self.score(view, lengths, row, freq),
+        })
     }
 }
 
 /// A contribution of a query whose contributions fit 31 bits in sum.
-pub(super) fn narrow(score: i64) -> u32 {
-    u32::try_from(score).expect("the sum of all ceilings was checked to fit")
+pub(super) fn narrow(score: i64) -> i32 {
+    i32::try_from(score).expect("the sum of all ceilings was checked to fit")
 }
 
 #[cfg(test)]
@@ -93,14 +99,14 @@ mod tests {
             idf: idf(100_000, df),
             scorer: TermScorer::new(idf(100_000, df), 3.0, 27.3),
         };
-        let tables = ScoreTable::all(&[term(1), term(200), term(50_000)]);
-        assert!(tables[0].get(1, 20).is_none(), "too few for a table");
-        assert!(tables[1].get(2, 20).is_none());
+        let tables = TermTable::all(&[term(127), term(200), term(50_000)]);
+        assert!(tables[0].known.get(1, 20).is_none(), "too few for a table");
+        assert!(tables[1].known.get(2, 20).is_none());
         for table in &tables {
-            for freq in 0..9 {
+            for freq in 1..9 {
                 for length in 0..=LENGTH_LONG {
-                    let expected = table.score(freq, u32::from(length));
-                    let found = table.get(freq, length);
+                    let expected = narrow(table.scorer.score(freq, u32::from(length)));
+                    let found = table.known.get(freq, length);
                     assert!(
                         found.is_none_or(|found| found == expected),
                         "{freq} {length}"
@@ -109,6 +115,7 @@ mod tests {
                 }
             }
         }
-        assert!(tables[2].get(4, 254).is_some());
+        assert!(tables[2].known.get(4, 109).is_some());
+        assert!(tables[2].known.get(4, 110).is_none(), "few are so long");
     }
 }

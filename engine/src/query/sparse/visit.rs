@@ -19,7 +19,7 @@ use super::few;
 use super::group::Group;
 use super::pace::Pace;
 use super::run::{List, RunScorer, Scored, Scratch};
-use super::table::{ScoreTable, narrow};
+use super::table::TermTable;
 use super::{Sparse, SparseCounters, SparseOutcome, exhaustive};
 use crate::query::analyse::{QueryTerm, QueryTerms};
 use crate::query::bm25::shown;
@@ -44,9 +44,9 @@ pub(super) struct Visit<'w, 'v> {
     order: Vec<Bounded>,
     /// What each view of `order` knows of the terms; taken once.
     found: Vec<Mutex<Found<'v>>>,
-    tables: Vec<ScoreTable>,
+    tables: Vec<TermTable>,
     /// Those of each group's members.
-    group_tables: Vec<Vec<ScoreTable>>,
+    group_tables: Vec<Vec<TermTable>>,
     /// Place in `order` of the next view that nobody took.
     next: AtomicUsize,
 }
@@ -97,12 +97,12 @@ impl<'w, 'v> Visit<'w, 'v> {
             views,
             found: order.iter().map(take).collect(),
             order,
-            tables: ScoreTable::all(&sparse.query.terms),
+            tables: TermTable::all(&sparse.query.terms),
             group_tables: sparse
                 .query
                 .groups
                 .iter()
-                .map(|group| ScoreTable::all(&group.members))
+                .map(|group| TermTable::all(&group.members))
                 .collect(),
             next: AtomicUsize::new(0),
         }
@@ -223,7 +223,7 @@ impl<'w, 'v> Visit<'w, 'v> {
             let postings = lists.iter().map(List::count).sum();
             let cursors = lists.iter().map(List::cursors).sum();
             match few::rows(view, run, few::rows_max(postings, cursors))? {
-                Some(rows) => scorer.score_rows(&rows, lists, filter)?,
+                Some(rows) => scorer.score_rows(rows, lists, filter, scratch)?,
                 None => scorer.score(run, lists, filter, scratch)?,
             }
         }
@@ -259,7 +259,7 @@ impl<'w, 'v> Visit<'w, 'v> {
             let Some(entry) = found.entry(term) else {
                 continue;
             };
-            let bound = narrow(term_bound(table.scorer, &entry.bounds));
+            let bound = term_bound(table.scorer, &entry.bounds);
             if let Some(cursor) = found.cursor(view, term, number)? {
                 lists.push(List {
                     scored: Scored::Term(cursor, table),
@@ -274,7 +274,7 @@ impl<'w, 'v> Visit<'w, 'v> {
                 let Some(entry) = found.entry(term.place) else {
                     continue;
                 };
-                let own = narrow(term_bound(table.scorer, &entry.bounds));
+                let own = term_bound(table.scorer, &entry.bounds);
                 if let Some(cursor) = found.cursor(view, term.place, number)? {
                     members.push((cursor, table));
                     bound = bound.max(own);

@@ -195,6 +195,7 @@ impl State {
         let Some(log) = &mut self.log else {
             return Ok(self.manifest.generation == 1);
         };
+        log.check_newest()?;
         let found = read_status(&options.env, &self.shared.wal_dir(), &self.shared.store_id)?;
         self.acked_upto = found.map(|status| status.acked_upto);
         // Without a status nothing above the segments is known to be acknowledged.
@@ -297,7 +298,12 @@ fn open_consistent(options: &Options, dir: &Path) -> Result<State, Error> {
         };
         let now_ns = clock.monotonic_ns();
         let (since_ns, wait_max) = match missing {
-            Some(Error::Behind { .. } | Error::Segment(_) | Error::SideFile(_)) => {
+            Some(
+                Error::Behind { .. }
+                | Error::Log(WalError::SuccessorMissing { .. })
+                | Error::Segment(_)
+                | Error::SideFile(_),
+            ) => {
                 (*behind_ns.get_or_insert(now_ns), BEHIND_WAIT)
             }
             _ => (start_ns, OPEN_WAIT),
@@ -339,7 +345,7 @@ pub(crate) fn gone_for_good(error: Error) -> Error {
 /// True where a file went because a newer generation no longer names it.
 fn is_moved(error: &Error) -> bool {
     match error {
-        Error::Log(WalError::Removed { .. })
+        Error::Log(WalError::Removed { .. } | WalError::SuccessorMissing { .. })
         | Error::Behind { .. }
         | Error::Manifest(ManifestError::GenerationMissing { .. }) => true,
         Error::Segment(SegmentError::Io { source, .. }) => {

@@ -1,8 +1,11 @@
 //! How is a log file born, so that one with a final name is always whole?
 //!
 //! Everything is written under a temporary name and synced; then the rename; then the
-//! directory sync; only then is the file used. A [`Blank`] has its zeros before anybody needs
-//! it, so that a rotation has little left to do while writers wait.
+//! directory sync; then the file before says that it was begun ([`Untold`]), and that is synced;
+//! only then is anything in it acknowledged. So whoever finds the mark and no file knows of a
+//! loss, and a crash in between leaves a file without a mark that nobody was promised anything
+//! of. A [`Blank`] has its zeros before anybody needs it, so that a rotation has little left to
+//! do while writers wait.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +15,7 @@ use chronolith_vfs::{Env, VfsFile};
 
 use crate::error::WalError;
 use crate::files::{
-    FILE_BYTES_CAP, FILE_HEADER_LEN, FileHeader, FileNumber, log_name, remove_if_there,
+    FILE_BYTES_CAP, FILE_HEADER_LEN, FileHeader, FileNumber, MARK_AT, log_name, remove_if_there,
 };
 use crate::frame::{self, Digest, FrameHeader, Place};
 
@@ -158,6 +161,38 @@ impl NewFile {
             .sync_dir(dir)
             .map_err(|e| WalError::sync_failed("sync", dir, &e))?;
         Ok(self.file)
+    }
+}
+
+/// A log file whose successor has its name for good, and that does not say so yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Untold {
+    pub(crate) file: Arc<dyn VfsFile>,
+    pub(crate) header: FileHeader,
+}
+
+impl Untold {
+    /// The file of `header` in `dir`.
+    pub(crate) fn open(env: &Env, dir: &Path, header: FileHeader) -> Result<Self, WalError> {
+        let path = dir.join(header.name());
+        let file = env.vfs.open_write(&path);
+        let file = file.map_err(|e| WalError::io("open", &path, e))?;
+        Ok(Self { file, header })
+    }
+
+    /// Writes the mark and syncs it.
+    ///
+    /// # Errors
+    /// `Io`: it is not there, tell again. `SyncFailed`: the outcome is unknown.
+    pub(crate) fn tell(&self) -> Result<(), WalError> {
+        let name = self.header.name();
+        let written = self.file.write_all_at(&self.header.mark(), MARK_AT);
+        written.map_err(|e| WalError::io("write", Path::new(&name), e))?;
+        if planted::is_on(Bug::BirthNotTold) {
+            return Ok(());
+        }
+        let synced = self.file.sync_data();
+        synced.map_err(|e| WalError::sync_failed("sync", Path::new(&name), &e))
     }
 }
 

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use chronolith_vfs::{Env, VfsFile};
 
 use crate::error::{Flaw, WalError};
-use crate::files::{FileNumber, list_logs, log_name};
+use crate::files::{FILE_HEADER_LEN, FileNumber, Successor, list_logs, log_name};
 use crate::reader::{FileScan, Step};
 use crate::status::{STATUS_LEN, Status, encode, read_status};
-use crate::tail::open_or_removed;
+use crate::tail::{open_or_removed, successor_missing};
 
 /// The whole part of a log at one instant.
 #[derive(Debug)]
@@ -41,8 +41,11 @@ pub struct WholeLog {
 pub struct WholePart {
     /// The file's number.
     pub number: FileNumber,
-    /// Bytes from its beginning that count; they do not change any more.
+    /// Bytes from its beginning that count. Behind the header they do not change any more.
     pub bytes: u64,
+    /// The header of a copy. The file's own changes once it gets a successor, and a copy says
+    /// that it has one only where that is copied too.
+    pub header: [u8; FILE_HEADER_LEN],
     /// The open file.
     pub file: Arc<dyn VfsFile>,
 }
@@ -74,7 +77,7 @@ impl WholeLog {
             if end > scan.at.offset {
                 return Err(scan.corrupt(flaw.unwrap_or(Flaw::Zeros), next.header.base_seq));
             }
-            parts.push(part(&scan, end));
+            parts.push(part(&scan, end, true));
             scan = next;
             flaw = walk(&mut scan, &mut proof)?;
         }
@@ -83,7 +86,11 @@ impl WholeLog {
         proof = proof.max(newest.map_or(0, |status| status.durable_upto));
         let (flaw, proof) = reach(&mut scan, flaw, proof)?;
         let last_seq = scan.at.last_seq;
-        parts.push(part(&scan, scan.at.offset));
+        if scan.header.successor != Successor::None {
+            // Read before the names were listed.
+            return Err(successor_missing(&scan, None));
+        }
+        parts.push(part(&scan, scan.at.offset, false));
         let synced = Status {
             epoch: scan.header.epoch,
             acked_upto: last_seq,
@@ -146,10 +153,14 @@ fn successor(env: &Env, dir: &Path, scan: &FileScan) -> Result<Option<FileNumber
     }
 }
 
-fn part(scan: &FileScan, bytes: u64) -> WholePart {
+fn part(scan: &FileScan, bytes: u64, has_next: bool) -> WholePart {
     WholePart {
         number: scan.header.number,
         bytes,
+        header: match has_next {
+            true => scan.header.encode_marked(),
+            false => scan.header.encode(),
+        },
         file: scan.file(),
     }
 }

@@ -34,6 +34,8 @@ pub enum Flaw {
     FileChain,
     /// The file is longer than a log file may be.
     FileLength,
+    /// The file's mark of its successor is damaged, and there is none.
+    SuccessorMark,
 }
 
 impl fmt::Display for Flaw {
@@ -52,6 +54,7 @@ impl fmt::Display for Flaw {
             Self::FileHeader => "file header damaged",
             Self::FileChain => "file does not continue the file before (digest chain)",
             Self::FileLength => "file longer than a log file may be",
+            Self::SuccessorMark => "the mark that says whether a later file was begun is damaged",
         })
     }
 }
@@ -60,8 +63,8 @@ impl fmt::Display for Flaw {
 ///
 /// What to do: `BodyTooLarge`, `EmptyBatch`, `BadOption`, `BadEpoch`, `LogExists`: fix the
 /// call. `AppendFailed`, `Io`: nothing happened, retry when the cause is gone. `SyncFailed`,
-/// `Poisoned`: the outcome is unknown, reopen. `Corrupt`, `MissingFile`, `WrongStore`,
-/// `TornTail`: the files are damaged or not ours. `Removed`: read the manifest again.
+/// `Poisoned`: the outcome is unknown, reopen. `Corrupt`, `MissingFile`,
+/// `SuccessorMissing`, `WrongStore`, `TornTail`: the files are damaged or not ours. `Removed`: read the manifest again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WalError {
@@ -138,6 +141,21 @@ pub enum WalError {
     MissingFile {
         /// File name.
         file: String,
+    },
+    /// The newest log file does not exist, and the one before it says that it was begun.
+    #[error(
+        "{file} is missing from the log: {before} says that it was begun; commits from seq {first_seq} on {} cannot be read; restore a backup, or repair what is left into a new store",
+        upto(*.last_seq)
+    )]
+    SuccessorMissing {
+        /// File name.
+        file: String,
+        /// Name of the file that says so.
+        before: String,
+        /// First seq that the file may have held.
+        first_seq: u64,
+        /// Last seq that is proven to have been in it; `None` = nothing says how many.
+        last_seq: Option<u64>,
     },
     /// A log file belongs to another store.
     #[error(
@@ -238,8 +256,16 @@ impl WalError {
             Self::Corrupt { .. }
                 | Self::TornTail { .. }
                 | Self::MissingFile { .. }
+                | Self::SuccessorMissing { .. }
                 | Self::WrongStore { .. }
         )
+    }
+}
+
+fn upto(last_seq: Option<u64>) -> String {
+    match last_seq {
+        Some(last) => format!("(proven up to {last})"),
+        None => "(how many is not known)".into(),
     }
 }
 

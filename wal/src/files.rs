@@ -23,11 +23,13 @@
 //! | 80 | cut file | 8 | 0 or number - 1 | `decode` |
 //! | 88 | cut offset | 8 | | recovery: the file before ends here, whatever follows |
 //! | 96 | cut digest | 16 | = prev digest | `decode` |
-//! | 112 | zero | 12 | 0 | `decode` |
-//! | 124 | crc32 | 4 | | `decode`; over bytes 0..124 |
+//! | 112 | successor mark | 12 | 0: none was begun; else [`FileHeader::mark`] | `decode`; recovery: the file after it must be there |
+//! | 124 | crc32 | 4 | | `decode`; over bytes 0..124, the mark taken as zeros |
 //!
 //! A file with a final name has a whole header and whole copies (`birth`), so a damaged header
-//! is damage. Unknown names are none of our business.
+//! is damage. The mark alone is written later, in place and inside one sector: once the next
+//! file has its final name for good, and before anything in that one is acknowledged. So the
+//! newest file of a log cannot go without a trace: the one before it says that it was there. Unknown names are none of our business.
 
 use std::io;
 use std::path::Path;
@@ -71,8 +73,28 @@ struct RawHeader {
     cut_file: U64,
     cut_offset: U64,
     cut_digest: Digest,
-    zero: [u8; 12],
+    mark: Mark,
     crc: U32,
+}
+
+/// The bytes of a header that say that the next file was begun.
+pub(crate) type Mark = [u8; 12];
+/// Where they stand: what a file says of its successor.
+pub const MARK_AT: u64 = 112;
+const NO_MARK: Mark = [0; 12];
+const _: () = assert!(MARK_AT as usize + size_of::<Mark>() == CRC_COVERS);
+// Written in place: a power cut leaves the old bytes or the new ones.
+const _: () = assert!(CRC_COVERS <= 512);
+
+/// What a file says about the one after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Successor {
+    /// None was begun, or none that holds anything acknowledged.
+    None,
+    /// One was begun.
+    Begun,
+    /// The mark is neither zeros nor what it should be: nobody can tell.
+    Damaged,
 }
 
 /// Where the file before ends by decree: its bytes behind this are not part of the log.
@@ -94,9 +116,12 @@ pub(crate) struct FileHeader {
     pub(crate) durable_upto: u64,
     pub(crate) prev: Digest,
     pub(crate) cut: Option<Cut>,
+    /// As the file said when it was opened; not part of `encode` and `digest`.
+    pub(crate) successor: Successor,
 }
 
 impl FileHeader {
+    /// The header as it is born: without a mark.
     pub(crate) fn encode(&self) -> [u8; FILE_HEADER_LEN] {
         let cut = self.cut.unwrap_or(Cut {
             file: 0,
@@ -116,7 +141,7 @@ impl FileHeader {
             cut_file: cut.file.into(),
             cut_offset: cut.offset.into(),
             cut_digest: cut.digest,
-            zero: [0; 12],
+            mark: NO_MARK,
             crc: 0.into(),
         };
         raw.crc = crc32fast::hash(&raw.as_bytes()[..CRC_COVERS]).into();
@@ -134,6 +159,22 @@ impl FileHeader {
         log_name(self.number)
     }
 
+    /// What this file's mark is once its successor was begun.
+    pub(crate) fn mark(&self) -> Mark {
+        let mut bytes = self.encode();
+        bytes[MARK_AT as usize..CRC_COVERS].copy_from_slice(b"next follows");
+        let mut mark = NO_MARK;
+        mark.copy_from_slice(&xxh3_128(&bytes).to_le_bytes()[..size_of::<Mark>()]);
+        mark
+    }
+
+    /// The header as it is once its successor was begun.
+    pub(crate) fn encode_marked(&self) -> [u8; FILE_HEADER_LEN] {
+        let mut bytes = self.encode();
+        bytes[MARK_AT as usize..CRC_COVERS].copy_from_slice(&self.mark());
+        bytes
+    }
+
     /// Reads the header of file `number` of store `store_id`.
     pub(crate) fn decode(
         bytes: &[u8; FILE_HEADER_LEN],
@@ -146,7 +187,9 @@ impl FileHeader {
             return Err(damaged());
         }
         // Before the format: a flipped bit there is damage and asks for no newer version.
-        if raw.crc.get() != crc32fast::hash(&bytes[..CRC_COVERS]) {
+        let mut born = *bytes;
+        born[MARK_AT as usize..CRC_COVERS].copy_from_slice(&NO_MARK);
+        if raw.crc.get() != crc32fast::hash(&born[..CRC_COVERS]) {
             return Err(damaged());
         }
         if raw.format.get() > FORMAT_NEWEST {
@@ -170,7 +213,7 @@ impl FileHeader {
             offset: raw.cut_offset.get(),
             digest: raw.cut_digest,
         };
-        let header = Self {
+        let mut header = Self {
             epoch: raw.epoch.get(),
             store_id: raw.store_id,
             number: raw.number.get(),
@@ -179,12 +222,18 @@ impl FileHeader {
             durable_upto: raw.durable_upto.get(),
             prev: raw.prev,
             cut: (cut.file != 0).then_some(cut),
+            successor: Successor::None,
         };
-        if header.is_sane(number) && raw.zero == [0; 12] {
-            Ok(header)
-        } else {
-            Err(damaged())
+        if !header.is_sane(number) {
+            return Err(damaged());
         }
+        if raw.mark != NO_MARK {
+            header.successor = match raw.mark == header.mark() {
+                true => Successor::Begun,
+                false => Successor::Damaged,
+            };
+        }
+        Ok(header)
     }
 
     fn is_sane(&self, number: FileNumber) -> bool {
@@ -387,16 +436,22 @@ mod tests {
             durable_upto: 44,
             prev: [9; 16],
             cut: Some(cut),
+            successor: Successor::None,
         };
+        let decode = |bytes: &[u8; FILE_HEADER_LEN]| FileHeader::decode(bytes, 7, &[1; 16]);
         let bytes = header.encode();
-        assert_eq!(
-            FileHeader::decode(&bytes, 7, &[1; 16]).expect("whole"),
-            header
-        );
+        assert_eq!(decode(&bytes).expect("whole"), header);
+        let marked = header.encode_marked();
+        let begun = decode(&marked).expect("whole");
+        assert_eq!(begun.successor, Successor::Begun);
+        assert_eq!(begun.digest(), header.digest(), "the chain knows no mark");
         for bit in 0..FILE_HEADER_LEN * 8 {
-            let mut bad = bytes;
-            bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(FileHeader::decode(&bad, 7, &[1; 16]).is_err(), "bit {bit}");
+            for bytes in [&bytes, &marked] {
+                let mut bad = *bytes;
+                bad[bit / 8] ^= 1 << (bit % 8);
+                let passes = decode(&bad).is_ok_and(|h| h.successor != Successor::Damaged);
+                assert!(!passes, "bit {bit}");
+            }
         }
     }
 }

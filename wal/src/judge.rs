@@ -10,6 +10,7 @@
 //! | the manifest's `flushed_seq` | the engine syncs the log before it publishes |
 //! | `STATUS.durable_upto`, if of the newest file's epoch | written after the sync it speaks of; never synced, so it may be stale, never early |
 //!
+//! * The newest file says that a later one was begun: that one is missing. `SuccessorMissing`.
 //! * Any p > `last`: something that was durable cannot be read. `Corrupt`, naming file,
 //!   offset and seqs. This also finds a zeroed end, a cut file and a missing newest file.
 //! * X in a file that has a successor: `Corrupt`; the successor proves it.
@@ -28,11 +29,12 @@ use chronolith_vfs::Env;
 use chronolith_vfs::planted::{self, Bug};
 
 use crate::error::{Flaw, WalError};
-use crate::files::{self, FileHeader, log_name};
+use crate::files::{self, FileHeader, Successor, log_name};
 use crate::frame::{FrameHeader, Kind};
 use crate::options::LogOptions;
 use crate::reader::{FileScan, Position, Step};
 use crate::status::{Status, read_status};
+use crate::tail::successor_missing;
 
 /// What recovery found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,6 +60,8 @@ pub struct RecoveryReport {
     pub durable_upto: u64,
     /// Highest epoch in use; the next must be above.
     pub epoch_highest: u32,
+    /// Files that have a successor and whose mark of it is damaged: harmless while that is there.
+    pub damaged_marks: Vec<String>,
     /// The writer's last status, if it can be read.
     pub status: Option<Status>,
 }
@@ -159,14 +163,18 @@ impl<'a> Judge<'a> {
         status: Option<Status>,
     ) -> Result<Self, WalError> {
         let newest = headers.last().expect("read_headers returns at least one");
-        if status.is_some_and(|s| s.epoch > newest.epoch) {
+        let is_marked = newest.successor != Successor::None;
+        if !is_marked && status.is_some_and(|s| s.epoch > newest.epoch) {
             // A status is written only after its epoch's file is durable.
             return Err(WalError::MissingFile {
                 file: log_name(newest.number.saturating_add(1)),
             });
         }
         let proof = newest.durable_upto.max(opts.flushed_seq);
+        let (_, closed) = headers.split_last().expect("as above");
+        let damaged = closed.iter().filter(|h| h.successor == Successor::Damaged);
         let report = RecoveryReport {
+            damaged_marks: damaged.map(FileHeader::name).collect(),
             files: headers.len(),
             epoch_highest: newest.epoch,
             status,
@@ -252,6 +260,7 @@ impl<'a> Judge<'a> {
             used_end = end;
         }
         let proof = self.proof.max(self.status.map_or(0, |s| s.durable_upto));
+        self.check_is_newest(&scan)?;
         if proof > scan.at.last_seq && !planted::is_on(Bug::StoppedAtBadFrame) {
             return Err(scan.corrupt(bad.unwrap_or(Flaw::Zeros), proof));
         }
@@ -265,6 +274,17 @@ impl<'a> Judge<'a> {
             end: scan.at,
         });
         Ok(())
+    }
+
+    /// Refuses where the newest file there is says that there was a later one, or may say so.
+    fn check_is_newest(&self, scan: &FileScan) -> Result<(), WalError> {
+        if scan.header.successor == Successor::None {
+            return Ok(());
+        }
+        let told = self.report.status.map_or(0, |status| status.durable_upto);
+        let proof = self.proof.max(told);
+        let last_seq = Some(proof).filter(|proof| *proof > scan.at.last_seq);
+        Err(successor_missing(scan, last_seq))
     }
 
     fn drop_tail(&mut self, scan: &FileScan, used_end: u64, flaw: Flaw) -> Result<(), WalError> {

@@ -51,7 +51,7 @@ mod writer;
 pub use copy::{WholeLog, WholePart};
 pub use error::{Flaw, WalError};
 pub use files::{
-    FILE_BYTES_CAP, FORMAT_NEWEST, FileNumber, FileSpan, list_logs, log_name, parse_log_name,
+    FILE_BYTES_CAP, FORMAT_NEWEST, FileNumber, FileSpan, MARK_AT as LOG_MARK_AT, list_logs, log_name, parse_log_name,
     sweep_temps,
 };
 pub use frame::{BODY_BYTES_CAP, EPOCH_MAX, EPOCH_SHIFT, epoch_of, first_seq_of};

@@ -1,8 +1,8 @@
 //! How does a validated log become one that can be written to?
 //!
 //! [`Recovered::start`] begins a *new* file: frames above the proven seq may live in the
-//! page cache only, so they are copied; the new header names the cut in the old file. The old file is
-//! not touched. Each step may be cut short by another crash: before the rename the new file
+//! page cache only, so they are copied; the new header names the cut in the old file. Of the old
+//! file nothing changes but its mark, last of all (`birth`). Each step may be cut short by another crash: before the rename the new file
 //! does not exist and all repeats; after it the new file is whole, because it was synced
 //! first; the directory is synced before the rename too, so that a file of an earlier
 //! recovery cannot vanish under one that names it.
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use chronolith_vfs::Env;
 use chronolith_vfs::planted::{self, Bug};
 
-use crate::birth::NewFile;
+use crate::birth::{NewFile, Untold};
 use crate::error::WalError;
-use crate::files::{Cut, FileHeader, FileNumber, FileSpan};
+use crate::files::{Cut, FileHeader, FileNumber, FileSpan, Successor};
 use crate::frame::{EPOCH_MAX, first_seq_of};
 use crate::judge::{Part, RecoveryReport, judge};
 use crate::options::LogOptions;
@@ -119,6 +119,7 @@ impl Recovered {
                 offset: cut.offset,
                 digest: cut.chain,
             }),
+            successor: Successor::None,
         };
         let mut new = NewFile::begin(env, dir, header, None)?;
         let end = self.newest().end.offset;
@@ -136,6 +137,7 @@ impl Recovered {
         // From here on the new file may exist: never twice from one recovery.
         self.started = true;
         let file = new.publish(&self.env, &self.dir, self.opts.preallocate_bytes)?;
+        self.tell_births()?;
         let status = StatusFile::open(&self.env, &self.dir, self.opts.store_id)?;
         let spans = self.spans(&cut, &header, &at);
         Log::begin(
@@ -150,6 +152,16 @@ impl Recovered {
                 status,
             },
         )
+    }
+
+    /// Lets every file say that the one after it was begun: the newest one, and one whose
+    /// successor was begun by a process that died right after, or while it said so.
+    fn tell_births(&self) -> Result<(), WalError> {
+        let headers = self.parts.iter().map(|part| part.header);
+        for header in headers.filter(|header| header.successor != Successor::Begun) {
+            Untold::open(&self.env, &self.dir, header)?.tell()?;
+        }
+        Ok(())
     }
 
     fn newest(&self) -> &Part {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use chronolith_vfs::Env;
 
 use crate::error::{Flaw, WalError};
-use crate::files::{FileNumber, list_logs, log_name};
+use crate::files::{FileNumber, MARK_AT, Successor, list_logs, log_name, open_log};
 use crate::reader::{FileScan, Frame, Step};
 use crate::status::Status;
 
@@ -144,6 +144,40 @@ impl LogReader {
         Ok(proven)
     }
 
+    /// Makes sure that the newest file there is does not say that there was a later one.
+    ///
+    /// # Errors
+    /// `SuccessorMissing`, or `Corrupt` where that cannot be told: a writer has removed it
+    /// since, if the manifest has moved on, else it is lost. `Removed` where no file is left.
+    /// `Io` where a read failed.
+    pub fn check_newest(&self) -> Result<(), WalError> {
+        let newest = || -> Result<FileNumber, WalError> {
+            let numbers = list_logs(&self.env, &self.dir)?;
+            let current = log_name(self.current_file());
+            numbers.last().copied().ok_or(WalError::Removed { file: current })
+        };
+        let mut number = newest()?;
+        loop {
+            let opened = open_log(&self.env, &self.dir, number, &self.store_id);
+            let (file, header) = match opened {
+                Err(WalError::MissingFile { file }) => return Err(WalError::Removed { file }),
+                opened => opened?,
+            };
+            if header.successor == Successor::None {
+                return Ok(());
+            }
+            // The mark was read after the names: the file it tells of may be there by now.
+            let now = newest()?;
+            if now > number {
+                number = now;
+                continue;
+            }
+            let mut scan = FileScan::new(file, header, &self.dir)?;
+            durable_in(&mut scan)?;
+            return Err(successor_missing(&scan, None));
+        }
+    }
+
     /// No frame here: go to the successor if there is one. False: nothing more for now.
     fn move_on(&mut self, flaw: Flaw, status: &Status) -> Result<bool, WalError> {
         let current = self.scan.header.number;
@@ -204,6 +238,26 @@ fn durable_in(scan: &mut FileScan) -> Result<u64, WalError> {
         proven = proven.max(header.durable_upto);
     }
     Ok(proven)
+}
+
+/// What the mark of the newest file there is says, once `scan` stands behind its frames.
+pub(crate) fn successor_missing(scan: &FileScan, last_seq: Option<u64>) -> WalError {
+    let first_seq = scan.at.last_seq.saturating_add(1);
+    match scan.header.successor {
+        Successor::Damaged => WalError::Corrupt {
+            file: scan.header.name(),
+            offset: MARK_AT,
+            first_seq,
+            last_seq: u64::MAX,
+            flaw: Flaw::SuccessorMark,
+        },
+        Successor::None | Successor::Begun => WalError::SuccessorMissing {
+            file: log_name(scan.header.number.saturating_add(1)),
+            before: scan.header.name(),
+            first_seq,
+            last_seq,
+        },
+    }
 }
 
 pub(crate) fn open_or_removed(

@@ -16,9 +16,11 @@ use chronolith_vfs::planted::{self, Bug};
 use chronolith_vfs::sync::{Mutex, MutexGuard};
 use chronolith_vfs::{Env, VfsFile};
 
-use crate::birth::{Blank, NewFile, preallocate};
+use crate::birth::{Blank, NewFile, Untold, preallocate};
 use crate::error::WalError;
-use crate::files::{self, FILE_HEADER_LEN, FileHeader, FileNumber, FileSpan, list_logs, log_name};
+use crate::files::{
+    self, FILE_HEADER_LEN, FileHeader, FileNumber, FileSpan, Successor, list_logs, log_name,
+};
 use crate::frame::{
     self, Digest, EPOCH_MAX, EPOCH_SHIFT, FrameHeader, Kind, Place, first_seq_of, frame_len,
 };
@@ -62,6 +64,10 @@ pub struct Log {
 #[derive(Debug)]
 struct Tail {
     number: FileNumber,
+    /// The current file's.
+    header: FileHeader,
+    /// The file before, until it says that this one was begun: nothing is appended before.
+    untold: Option<Untold>,
     file: Arc<dyn VfsFile>,
     /// Behind the last frame; a multiple of 8.
     offset: u64,
@@ -112,6 +118,7 @@ impl Log {
             durable_upto: 0,
             prev: [0; 16],
             cut: None,
+            successor: Successor::None,
         };
         let new = NewFile::begin(env, dir, header, None)?;
         let at = Position {
@@ -157,6 +164,8 @@ impl Log {
         let group = GroupSync::new(Arc::clone(&file), at.last_seq);
         let tail = Tail {
             number: header.number,
+            header,
+            untold: None,
             file,
             offset: at.offset,
             chain: at.chain,
@@ -200,6 +209,7 @@ impl Log {
         }
         let mut tail = self.lock_tail();
         self.group.check()?;
+        self.tell_birth(&mut tail)?;
         let first_seq = tail.next_seq;
         let last_seq = last_seq_of(first_seq, ops)?;
         let has_frames = tail.offset > FILE_HEADER_LEN as u64;
@@ -542,6 +552,7 @@ impl Log {
             durable_upto: tail.last_seq,
             prev: tail.chain,
             cut: None,
+            successor: Successor::None,
         };
         let new = NewFile::begin(&self.env, &self.dir, header, self.lock_next().take())?;
         let (offset, chain) = (new.offset, new.chain);
@@ -554,8 +565,11 @@ impl Log {
             }
         };
         self.group.switch_file(Arc::clone(&file));
+        tail.untold = Some(Untold {
+            file: std::mem::replace(&mut tail.file, file),
+            header: std::mem::replace(&mut tail.header, header),
+        });
         tail.number = header.number;
-        tail.file = file;
         tail.offset = offset;
         tail.chain = chain;
         tail.written_upto = offset + self.preallocate_bytes();
@@ -566,6 +580,21 @@ impl Log {
             last_seq: header.base_seq,
             bytes: offset,
         });
+        self.tell_birth(tail)
+    }
+
+    /// Lets the file before say that the current one was begun, unless it does.
+    fn tell_birth(&self, tail: &mut Tail) -> Result<(), WalError> {
+        let Some(untold) = &tail.untold else {
+            return Ok(());
+        };
+        if let Err(error) = untold.tell() {
+            if error.is_final() {
+                self.group.poison(error.to_string());
+            }
+            return Err(error);
+        }
+        tail.untold = None;
         Ok(())
     }
 }

@@ -27,7 +27,7 @@ use super::error::BackupError;
 use super::index::{INDEX, INDEX_TEMP, Index, Item, Kind, Name};
 use super::place::{Place, read_index};
 use super::source::{DataFile, Source, copy_names, is_gone, open};
-use super::transfer::{BackupProgress, BackupStage, Ticker, check_digest, copy, digest_of, write};
+use super::transfer::{BackupProgress, BackupStage, Ticker, check_digest, copy, copy_under_head, digest_of, write};
 use crate::error::Error;
 use crate::manifest;
 use crate::paths::is_inside;
@@ -386,13 +386,8 @@ impl Work<'_> {
         for part in source.log.iter().flat_map(|log| &log.parts) {
             let name = Name::new(Kind::Log, part.number);
             let path = name.path(self.store);
-            let digest = copy(
-                vfs,
-                (&*part.file, &path),
-                part.bytes,
-                &target_of(name),
-                false,
-            )?;
+            let (file, target) = ((&*part.file, path.as_path()), target_of(name));
+            let digest = copy_under_head(vfs, file, (part.bytes, &part.header), &target, false)?;
             items.push(self.read_back(name, part.bytes, digest)?);
             self.ticker.done(part.bytes);
         }

@@ -156,7 +156,7 @@ pub(super) fn data_files(manifest: &Manifest) -> Vec<DataFile> {
 /// True where a file went because a newer generation no longer names it, if there is one.
 pub(super) fn is_gone(error: &Error) -> bool {
     match error {
-        Error::Log(WalError::Removed { .. })
+        Error::Log(WalError::Removed { .. } | WalError::SuccessorMissing { .. })
         | Error::Manifest(ManifestError::GenerationMissing { .. }) => true,
         Error::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
         _ => false,

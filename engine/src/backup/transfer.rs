@@ -74,8 +74,15 @@ impl<'a> Ticker<'a> {
 type Taker<'a> = dyn FnMut(&[u8], u64) -> Result<(), Error> + 'a;
 
 /// Reads the first `bytes` of a file piece by piece, gives each to `take`, and returns their
-/// xxh3-128.
-fn pump(file: &dyn VfsFile, path: &Path, bytes: u64, take: &mut Taker<'_>) -> Result<u128, Error> {
+/// xxh3-128. They begin with `head`, whatever the file begins with.
+fn pump(
+    file: &dyn VfsFile,
+    path: &Path,
+    bytes: u64,
+    head: &[u8],
+    take: &mut Taker<'_>,
+) -> Result<u128, Error> {
+    assert!(head.len() <= BUFFER_BYTES, "a head lies in the first piece");
     let mut hasher = Xxh3Default::new();
     let buffer_bytes = usize::try_from(bytes).map_or(BUFFER_BYTES, |n| n.min(BUFFER_BYTES));
     let mut buffer = vec![0; buffer_bytes];
@@ -85,6 +92,10 @@ fn pump(file: &dyn VfsFile, path: &Path, bytes: u64, take: &mut Taker<'_>) -> Re
         let piece = &mut buffer[..left.min(BUFFER_BYTES)];
         file.read_exact_at(piece, at)
             .map_err(|error| Error::io("read", path, error))?;
+        if at == 0 {
+            let n = head.len().min(piece.len());
+            piece[..n].copy_from_slice(&head[..n]);
+        }
         hasher.update(piece);
         take(piece, at)?;
         at += piece.len() as u64;
@@ -96,14 +107,25 @@ fn pump(file: &dyn VfsFile, path: &Path, bytes: u64, take: &mut Taker<'_>) -> Re
 /// and returns their digest. `path` is what errors of reading name.
 pub(super) fn copy(
     vfs: &dyn Vfs,
-    (file, path): (&dyn VfsFile, &Path),
+    source: (&dyn VfsFile, &Path),
     bytes: u64,
+    target: &Path,
+    seal: bool,
+) -> Result<u128, Error> {
+    copy_under_head(vfs, source, (bytes, &[]), target, seal)
+}
+
+/// As [`copy`]; the copy begins with `head`, and is as long as the file's `bytes`.
+pub(super) fn copy_under_head(
+    vfs: &dyn Vfs,
+    (file, path): (&dyn VfsFile, &Path),
+    (bytes, head): (u64, &[u8]),
     target: &Path,
     seal: bool,
 ) -> Result<u128, Error> {
     let io = |operation| move |error| Error::io(operation, target, error);
     let copied = vfs.create_new(target).map_err(io("create"))?;
-    let digest = pump(file, path, bytes, &mut |piece, at| {
+    let digest = pump(file, path, bytes, head, &mut |piece, at| {
         copied.write_all_at(piece, at).map_err(io("write"))
     })?;
     finish(vfs, &*copied, target, seal)?;
@@ -146,7 +168,7 @@ pub(super) fn digest_of(
         .open_read(path)
         .map_err(|error| Error::io("open", path, error))?;
     check_length(&*file, path, bytes, shown)?;
-    pump(&*file, path, bytes, &mut |_, _| Ok(()))
+    pump(&*file, path, bytes, &[], &mut |_, _| Ok(()))
 }
 
 /// Refuses a file of another length.

@@ -175,7 +175,8 @@ fn salvage(
             .map_or(0, chronolith_wal::SalvagedFrame::last_seq);
         report.log_unproven_after = Some(last);
         report.notes.push(
-            "wal/STATUS cannot be read: were the newest log file missing, nothing would say so"
+            "neither wal/STATUS nor the header of the newest log file can be read: were a later \
+             log file missing, nothing would say so"
                 .into(),
         );
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use chronolith_vfs::{Env, is_unreadable};
 use chronolith_wal::{
-    Frame, Log, LogOptions, LogReader, RecoveryReport, STATUS_LEN, STATUS_NAME, Status, WalError,
+    Frame, LOG_MARK_AT, Log, LogOptions, LogReader, RecoveryReport, STATUS_LEN, STATUS_NAME, Status, WalError,
     list_logs, log_name, parse_log_name, read_status,
 };
 
@@ -96,7 +96,9 @@ impl LogLook {
         let (file, offset) = match error {
             WalError::Corrupt { file, offset, .. } => (file, Some(offset)),
             WalError::WrongStore { file, .. } => (file, Some(0)),
-            WalError::MissingFile { file } | WalError::Removed { file } => {
+            WalError::MissingFile { file }
+            | WalError::SuccessorMissing { file, .. }
+            | WalError::Removed { file } => {
                 self.is_missing = true;
                 (file, None)
             }
@@ -120,6 +122,13 @@ impl LogLook {
 
     /// What the judgement says about the end of the newest file.
     fn note_end(&mut self, report: &RecoveryReport) {
+        for file in &report.damaged_marks {
+            let message = "the mark that says that a later file was begun is damaged: the next \
+                           open for writing writes it again";
+            let (kind, file) = (FindingKind::Degraded, shown(file));
+            let finding = VerifyFinding::new(kind, file, "header", Some(LOG_MARK_AT), message);
+            self.findings.push(finding);
+        }
         if let Some(tail) = &report.dropped {
             let doubt = match report.ambiguous {
                 true => "they may have been acknowledged, and nothing tells",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use chronolith_vfs::{Env, FailedSync, SimVfs, Vfs};
+use chronolith_vfs::{CrashImage, Env, FailedSync, SimVfs, Vfs};
 use chronolith_wal::{Log, LogOptions, WalError, log_name};
 
 use crate::checks::Check;
@@ -77,6 +77,36 @@ pub(crate) fn frame_of_another_course() -> Check {
             Err(error) if error.is_damage() => Ok(()),
             other => Err(format!("a frame of another log was believed: {other:?}")),
         }
+    })
+}
+
+/// A power cut behind an acknowledgement in a new file, then that file is lost, and STATUS: the
+/// file before says so. A trial is an image of the disk.
+pub(crate) fn newest_file_lost() -> Check {
+    let images = CrashImage::all();
+    Check::new("log, its newest file lost with STATUS", 8, move |n| {
+        let (env, disk) = log_of(9);
+        let lose = |disk: &SimVfs, number| -> Result<(), String> {
+            let image = images[usize::try_from(n).unwrap_or(0)];
+            let after = disk.crash(image);
+            let _ = after.remove_file(&Path::new(DIR).join("STATUS"));
+            let newest = Path::new(DIR).join(log_name(number));
+            after.remove_file(&newest).expect("it is durable");
+            match firsts(&env.clone().with_vfs(after)) {
+                Err(error) if error.is_damage() => Ok(()),
+                other => Err(format!("file {number} lost at {image:?}: {other:?}")),
+            }
+        };
+        let mut recovered =
+            Log::recover(&env, DIR.as_ref(), &options()).map_err(|e| e.to_string())?;
+        let log = recovered.start(2).map_err(|e| e.to_string())?;
+        lose(&disk, 2)?;
+        let commit = || -> Result<(), WalError> {
+            let seqs = log.append(b"in the second file", 1)?;
+            log.sync_upto(seqs.last_seq)
+        };
+        commit().and_then(|()| log.rotate()).and_then(|_| commit()).map_err(|e| e.to_string())?;
+        lose(&disk, 3)
     })
 }
 

@@ -16,6 +16,7 @@ pub(crate) fn check_for(bug: Bug) -> Check {
     match bug {
         Bug::AckBeforeSync | Bug::EpochNotRaised | Bug::ParentDirNotSynced => crash("put"),
         Bug::SyncRetried | Bug::AckedUptoTooEarly => fault("put", OpKind::Sync, lost_sync),
+        Bug::BirthNotTold => log::newest_file_lost(),
         Bug::PoisonNotSticky => log::failed_sync_is_sticky(),
         Bug::LogDirNotSynced => crash("rotate"),
         Bug::StoppedAtBadFrame | Bug::FrameHeaderUnchecked | Bug::FrameDigestUnchecked => {
@@ -73,6 +74,7 @@ pub(crate) fn own_checks() -> Vec<Check> {
         log::bits_of_a_frame(),
         log::frame_of_another_course(),
         log::failed_sync_is_sticky(),
+        log::newest_file_lost(),
         damage::bits_of_a_segment(ReadMode::Mapped),
         damage::bits_of_a_segment(ReadMode::Positioned),
         damage::both_copies(),

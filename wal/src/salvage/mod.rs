@@ -22,7 +22,9 @@ use std::sync::Arc;
 use chronolith_vfs::{Env, VfsFile};
 
 use crate::error::{Flaw, WalError};
-use crate::files::{FILE_HEADER_LEN, FileHeader, FileNumber, list_logs, log_name};
+use crate::files::{
+    FILE_HEADER_LEN, FileHeader, FileNumber, MARK_AT, Mark, Successor, list_logs, log_name,
+};
 use crate::frame::{
     DIGEST_LEN, FRAME_HEADER_LEN, FrameHeader, Place, epoch_of, first_seq_of, frame_digest,
 };
@@ -86,7 +88,8 @@ pub struct LogSalvage {
     pub gaps: Vec<LogGap>,
     /// The writer's last status, where it speaks of the newest epoch.
     pub status: Option<Status>,
-    /// True where a status can be read: then a newest file that is missing is known of.
+    /// True where the newest file there is says whether it is the last one, or a status can be
+    /// read: then a newest file that is missing is known of.
     pub end_is_proven: bool,
     env: Env,
     dir: PathBuf,
@@ -140,6 +143,12 @@ pub fn salvage_log(
         .map(|number| missing_file(number, &files))
         .collect();
     let (evidence, status) = evidence_of(&files, status);
+    let newest = files.last().filter(|file| file.number() >= floor);
+    let header = newest.and_then(|file| file.header);
+    gaps.extend(header.and_then(|header| successor_gap(&header, &files, status.as_ref())));
+    // Without a mark nothing acknowledged was in a later file.
+    let is_told = |header: FileHeader| header.successor != Successor::Damaged;
+    let end_is_proven = end_is_proven || header.is_some_and(is_told);
     for at in 0..files.len() {
         let (file, later) = (&files[at], &files[at + 1..]);
         gaps.extend(file.gaps(later, status.as_ref(), &evidence));
@@ -337,6 +346,42 @@ fn missing_file(number: FileNumber, files: &[FileSalvage]) -> LogGap {
         bytes: 0,
         seqs: Some(lost).filter(|_| !is_bounded && !is_empty),
         why: "the file is missing".into(),
+    }
+}
+
+/// What the newest file there is says of a later one that is not: the status may know how far
+/// that went.
+fn successor_gap(
+    newest: &FileHeader,
+    files: &[FileSalvage],
+    status: Option<&Status>,
+) -> Option<LogGap> {
+    let frames = files.iter().flat_map(|file| &file.frames);
+    let before = frames.map(|(frame, _)| frame.last_seq()).max();
+    let lost = LostSeqs {
+        first: before.unwrap_or(newest.base_seq).saturating_add(1),
+        last: status.map(|status| status.acked_upto.max(status.durable_upto)),
+    };
+    let is_lost = lost.last.is_none_or(|last| last >= lost.first);
+    match newest.successor {
+        Successor::None => None,
+        Successor::Begun => Some(LogGap {
+            file: log_name(newest.number.saturating_add(1)),
+            offset: 0,
+            bytes: 0,
+            seqs: is_lost.then_some(lost),
+            why: format!(
+                "the file is missing, and {} says that it was begun",
+                newest.name()
+            ),
+        }),
+        Successor::Damaged => Some(LogGap {
+            file: newest.name(),
+            offset: MARK_AT,
+            bytes: size_of::<Mark>() as u64,
+            seqs: None,
+            why: Flaw::SuccessorMark.to_string(),
+        }),
     }
 }
 

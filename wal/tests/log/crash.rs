@@ -241,6 +241,55 @@ fn a_crash_inside_recovery_repeats_to_the_same() {
     }
 }
 
+/// After a crash anywhere the newest file goes, and `STATUS` with it: either that is named, or
+/// nothing was in it that anybody was promised.
+#[test]
+fn the_newest_file_never_goes_with_a_synced_batch_and_without_a_trace() {
+    let (mut named, mut harmless) = (0, 0);
+    for &(name, script) in SCRIPTS {
+        for at in 0..=operations_of(script) {
+            for image in Image::all() {
+                let (mut model, mut made) = (Model::default(), 0);
+                let (bed, _) = crashed_bed(script, at, 1, image, &mut model, &mut made);
+                if at % 2 == 1 && was_created(&bed.env) {
+                    // Lost is what the recovery and a life after it began.
+                    let what = format!("{name}, crash at {at}, {image:?}");
+                    let more: Script = |h| h.commit(30);
+                    must(next_life(&bed.env, more, &mut model, &mut made), &what);
+                    bed.crash(Image::Synced);
+                }
+                let Some(newest) = chronolith_wal::list_logs(&bed.env, DIR.as_ref())
+                    .expect("lists")
+                    .pop()
+                else {
+                    continue;
+                };
+                bed.remove(&chronolith_wal::log_name(newest));
+                if bed.names().contains(&"STATUS".to_owned()) {
+                    bed.remove("STATUS");
+                }
+                let opts = LogOptions {
+                    floor_file: 1,
+                    ..small()
+                };
+                match Log::recover(&bed.env, DIR.as_ref(), &opts) {
+                    Ok(recovered) => {
+                        let left = recovered.frames().count();
+                        let what = format!("{name}, crash at {at}, {image:?}: {left} are left");
+                        assert!(left >= model.synced, "{what} of {}", model.synced);
+                        harmless += 1;
+                    }
+                    Err(error) => {
+                        assert!(error.is_damage(), "{error}");
+                        named += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(named > 500, "{named} named, {harmless} harmless");
+}
+
 /// Killed inside one recovery, then a power cut inside the next: the first one's file must not
 /// vanish under a file that names it.
 #[test]

@@ -21,8 +21,8 @@ const FILE_HEADER: &[(usize, &str)] = &[
     (8, "cut: file"),
     (8, "cut: offset"),
     (16, "cut: digest"),
-    (12, "zero"),
-    (4, "crc32"),
+    (12, "mark: zeros, or that the next file was begun"),
+    (4, "crc32, the mark taken as zeros"),
 ];
 
 const FRAME_HEADER: &[(usize, &str)] = &[

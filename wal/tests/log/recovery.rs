@@ -178,9 +178,13 @@ fn a_missing_foreign_or_swapped_file_is_named() {
             "{message}"
         );
     }
-    // The newest one gone: STATUS knows of seqs that no file holds.
+    // The newest one gone: the one before it knows of it, and STATUS how far it went.
     let bed = make();
     bed.remove(&log_name(4));
+    let message = refused(&bed);
+    assert!(message.contains(&log_name(4)) && message.contains("missing"), "{message}");
+    // Of an older release's files none says so: STATUS knows of seqs that no file holds.
+    bed.edit(&log_name(3), |bytes| bytes[112..124].fill(0));
     assert!(refused(&bed).contains("damaged"));
     // Two files swapped: a header knows its own number.
     let bed = make();
@@ -283,4 +287,104 @@ fn a_frame_of_another_history_does_not_chain() {
         ),
         "{refused}"
     );
+}
+
+/// A log of three files, closed; the newest one holds two batches.
+fn three_files(bed: &Bed) -> Log {
+    let log = log_with(bed, 3);
+    log.rotate().expect("rotates");
+    commit(&log, &body(3, 100));
+    log.rotate().expect("rotates");
+    (4..6).for_each(|n| commit(&log, &body(n, 100)));
+    log
+}
+
+/// The newest file and `STATUS` are all that knew of the last batches; the file before does
+/// say that there was one more.
+#[test]
+fn the_newest_file_and_status_lost_together_are_a_named_loss() {
+    let bed = Bed::new(0);
+    drop(three_files(&bed));
+    bed.remove(&log_name(3));
+    let status = bed.read("STATUS");
+    bed.remove("STATUS");
+    let refused = Log::recover(&bed.env, DIR.as_ref(), &small()).expect_err("a loss");
+    assert!(refused.is_damage());
+    let text = refused.to_string();
+    let WalError::SuccessorMissing {
+        file,
+        before,
+        first_seq,
+        last_seq,
+    } = refused
+    else {
+        panic!("{text}");
+    };
+    assert_eq!((file, before), (log_name(3), log_name(2)));
+    assert_eq!((first_seq, last_seq), (1 << 40 | 5, None));
+    assert!(text.contains("restore"), "{text}");
+    // With STATUS it is known how many.
+    bed.put("STATUS", &status);
+    let refused = Log::recover(&bed.env, DIR.as_ref(), &small()).expect_err("a loss");
+    let WalError::SuccessorMissing { last_seq, .. } = refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(last_seq, Some(1 << 40 | 6));
+}
+
+/// The file that a recovery begins holds what it copied, too.
+#[test]
+fn the_file_of_a_recovery_lost_with_status_is_a_named_loss() {
+    let bed = Bed::new(0);
+    let log = log_with(&bed, 2);
+    log.append(&body(2, 100), 1).expect("append");
+    drop(log);
+    let mut recovered = Log::recover(&bed.env, DIR.as_ref(), &small()).expect("opens");
+    drop(recovered.start(2).expect("starts"));
+    bed.remove(&log_name(2));
+    bed.remove("STATUS");
+    let refused = Log::recover(&bed.env, DIR.as_ref(), &small()).expect_err("a loss");
+    assert!(matches!(refused, WalError::SuccessorMissing { .. }), "{refused}");
+}
+
+/// Any other byte in the mark's place: nobody can tell whether a file is missing, unless it is
+/// there. Then the next writer makes the mark whole.
+#[test]
+fn a_damaged_mark_is_no_proof_of_an_end() {
+    for at in 112..124 {
+        let bed = Bed::new(0);
+        drop(three_files(&bed));
+        bed.edit(&log_name(2), |bytes| bytes[at] ^= 4);
+        let mut recovered = Log::recover(&bed.env, DIR.as_ref(), &small()).expect("all is there");
+        assert_eq!(recovered_bodies(&recovered), bodies(0..6));
+        assert_eq!(recovered.report().damaged_marks, [log_name(2)]);
+        drop(recovered.start(2).expect("starts"));
+        let recovered = Log::recover(&bed.env, DIR.as_ref(), &small()).expect("opens");
+        assert!(recovered.report().damaged_marks.is_empty());
+        bed.edit(&log_name(4), |bytes| bytes[at] ^= 4);
+        let refused = Log::recover(&bed.env, DIR.as_ref(), &small()).expect_err("in doubt");
+        let WalError::Corrupt { file, offset, flaw, .. } = refused else {
+            panic!("{refused}");
+        };
+        assert_eq!((file, offset), (log_name(4), 112));
+        assert_eq!(flaw, Flaw::SuccessorMark);
+    }
+}
+
+/// A file that was begun and never told of holds nothing that anybody was promised.
+#[test]
+fn a_file_that_was_not_told_of_takes_no_batch_until_it_is() {
+    let bed = Bed::new(0);
+    let log = log_with(&bed, 3);
+    bed.disk.fail(crate::disk::Op::Write, 2, std::io::ErrorKind::StorageFull);
+    let refused = log.rotate().expect_err("the mark cannot be written");
+    assert!(!refused.is_final(), "{refused}");
+    assert_eq!(log.current_file(), 2);
+    let header = bed.read(&log_name(1));
+    assert_eq!(header[112..124], [0; 12]);
+    commit(&log, &body(3, 100));
+    assert_ne!(bed.read(&log_name(1))[112..124], [0; 12]);
+    drop(log);
+    let recovered = Log::recover(&bed.env, DIR.as_ref(), &small()).expect("opens");
+    assert_eq!(recovered_bodies(&recovered), bodies(0..4));
 }

@@ -93,3 +93,24 @@ fn damaged_and_missing_files_leave_the_others() {
         bed.put(&name, &bytes);
     }
 }
+
+#[test]
+fn a_newest_file_that_is_gone_is_a_gap_with_seqs_also_without_status() {
+    let bed = Bed::new(9);
+    log(&bed);
+    let whole = salvage(&bed);
+    let newest = whole.frames[11].file;
+    bed.remove(&log_name(newest));
+    let gap_of = |bed: &Bed| {
+        let found = salvage(bed);
+        assert!(found.end_is_proven);
+        let last = found.frames.last().expect("older files").last_seq();
+        let gap = found.gaps.into_iter().find(|gap| gap.file == log_name(newest));
+        let seqs = gap.expect("a gap").seqs.expect("a loss");
+        assert_eq!(seqs.first, last + 1);
+        seqs.last
+    };
+    assert_eq!(gap_of(&bed), Some(whole.frames[11].last_seq()));
+    bed.remove("STATUS");
+    assert_eq!(gap_of(&bed), None, "nothing says how many");
+}

@@ -46,6 +46,7 @@ bugs! {
     SyncRetried, "wal/src/sync.rs", "a sync that failed is tried again and believed";
     PoisonNotSticky, "wal/src/sync.rs", "the log goes on after a failed sync was told once";
     LogDirNotSynced, "wal/src/birth.rs", "a new log file's name is not made durable";
+    BirthNotTold, "wal/src/birth.rs", "a new log file is used before the one before it durably says so";
     StoppedAtBadFrame, "wal/src/judge.rs", "the first bad frame is the end, whatever is proven";
     ReadErrorIsEnd, "wal/src/reader.rs", "a read error is taken for the end of the log";
     TailNotCut, "wal/src/recover.rs", "a recovery does not say where the old file ends";

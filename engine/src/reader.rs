@@ -303,9 +303,7 @@ fn open_consistent(options: &Options, dir: &Path) -> Result<State, Error> {
                 | Error::Log(WalError::SuccessorMissing { .. })
                 | Error::Segment(_)
                 | Error::SideFile(_),
-            ) => {
-                (*behind_ns.get_or_insert(now_ns), BEHIND_WAIT)
-            }
+            ) => (*behind_ns.get_or_insert(now_ns), BEHIND_WAIT),
             _ => (start_ns, OPEN_WAIT),
         };
         if Duration::from_nanos(now_ns.saturating_sub(since_ns)) > wait_max {

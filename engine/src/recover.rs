@@ -58,8 +58,17 @@ pub(crate) struct Opened {
     pub(crate) report: RecoveryReport,
 }
 
+/// Where the log goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogPlace {
+    /// In a file of its own.
+    New,
+    /// In the newest file there is: for a disk that has no file to give.
+    Newest,
+}
+
 /// Opens an existing store for writing. The caller holds the lock.
-pub(crate) fn recover(options: &Options, dir: &Path) -> Result<Opened, Error> {
+pub(crate) fn recover(options: &Options, dir: &Path, place: LogPlace) -> Result<Opened, Error> {
     let vfs = &*options.env.vfs;
     let loaded = manifest::load(vfs, dir)?;
     let manifest = loaded.manifest;
@@ -88,7 +97,10 @@ pub(crate) fn recover(options: &Options, dir: &Path) -> Result<Opened, Error> {
 
     let epoch = recovered.report().epoch_highest.max(manifest.epoch)
         + u32::from(!planted::is_on(Bug::EpochNotRaised));
-    let log = recovered.start(epoch)?;
+    let log = match place {
+        LogPlace::New => recovered.start(epoch)?,
+        LogPlace::Newest => recovered.take_over(epoch)?,
+    };
     let io = |source| Error::io("list", dir, source);
     let free = manifest::first_free_file_number(vfs, dir, &manifest).map_err(io)?;
     report.swept =

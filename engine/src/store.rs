@@ -133,9 +133,12 @@ impl Store {
             }),
         };
         if store.inner.worker.is_none() {
-            store.flush_sealed()?;
             // The store is open: what fails here is tried again, or told by what comes.
             let core = store.core();
+            match store.flush_sealed() {
+                Err(error) if is_full(&error) => core.signal.note(FLUSH, Err(error)),
+                flushed => flushed?,
+            }
             core.signal.note(FLUSH, core.trim_log().map_err(name_full));
         }
         Ok(store)

@@ -6,7 +6,7 @@ use std::path::Path;
 use chronolith::{
     Batch, Error, ErrorKind, Maintenance, Options, Record, Scope, ScopeSelector, Setup, Store,
 };
-use chronolith_vfs::{CrashImage, Env, SimVfs, Vfs};
+use chronolith_vfs::{CrashImage, Env, Errno, FaultRule, FaultVfs, OpKind, SimVfs, Vfs};
 
 const DIR: &str = "/store";
 const RESERVE: &str = "/store/RESERVE";
@@ -226,4 +226,105 @@ fn a_reserve_that_a_crash_cut_short_is_made_again() {
     assert!(!is_held(&disk));
     drop(open(&env));
     assert!(is_held(&disk));
+}
+
+/// A disk with space and without a file to give.
+fn without_files(env: &Env, disk: &SimVfs) -> (Env, FaultVfs) {
+    let faults = FaultVfs::over_sim(disk);
+    faults.add(
+        FaultRule::error(Errno::NoSpace)
+            .on(OpKind::Create)
+            .forever(),
+    );
+    (env.clone().with_vfs(faults.clone()), faults)
+}
+
+fn files(disk: &SimVfs) -> Vec<String> {
+    let mut files: Vec<String> = disk
+        .files()
+        .iter()
+        .map(|p| p.display().to_string())
+        .collect();
+    files.retain(|file| !file.ends_with("RESERVE"));
+    files
+}
+
+#[test]
+fn process_after_process_forgets_on_a_disk_without_a_file_to_give() {
+    for closes in [false, true] {
+        let (env, disk, store) = full();
+        disk.set_space(None);
+        drop(store);
+        let before = files(&disk);
+        let (poor, faults) = without_files(&env, &disk);
+        for at in 0..9 {
+            let store = Store::open(DIR, options(&poor));
+            let store = store.unwrap_or_else(|why| panic!("open {at}, {closes}: {why}"));
+            assert_eq!(ids(&store).len(), 10 - at);
+            assert!(store.forget(scope(), format!("{at}")).expect("forgotten"));
+            match closes {
+                true => store.close().expect("closed"),
+                false => drop(store),
+            }
+            assert_eq!(files(&disk), before, "no file more, and none less");
+        }
+        // Durably, and by a power cut as well.
+        let after = disk.crash(CrashImage::LoseUnsynced);
+        assert_eq!(ids(&open(&env.clone().with_vfs(after))), ["9"]);
+        faults.clear();
+        let store = open(&poor);
+        put(&store, "new", "a text").expect("there are files again");
+        store.close().expect("closed");
+        assert_eq!(ids(&open(&env)), ["9", "new"], "closed: {closes}");
+        assert!(is_held(&disk), "the reserve is back");
+    }
+}
+
+#[test]
+fn an_open_handle_forgets_and_closes_on_a_disk_without_a_file_to_give() {
+    let (env, disk, store) = full();
+    disk.set_space(None);
+    drop(store);
+    let faults = FaultVfs::over_sim(&disk);
+    let poor = env.clone().with_vfs(faults.clone());
+    let store = open(&poor);
+    faults.add(
+        FaultRule::error(Errno::NoSpace)
+            .on(OpKind::Create)
+            .forever(),
+    );
+    // More than a log file's worth: it cannot have a successor and grows on.
+    for at in 0..10 {
+        assert!(store.forget(scope(), format!("{at}")).expect("forgotten"));
+    }
+    for _ in 0..200 {
+        let mut batch = Batch::new();
+        batch.forget(scope(), "x".repeat(100));
+        store.write(batch).expect("forgetting takes no file");
+    }
+    let full = store.flush().expect_err("a segment is a file");
+    assert!(matches!(full, Error::DiskFull { .. }), "{full}");
+    store.close().expect("closed");
+    assert!(ids(&open(&poor)).is_empty());
+}
+
+/// What a replay brings back may be more than one memtable: the open does not wait for a flush
+/// that cannot be had.
+#[test]
+fn a_log_of_many_memtables_is_opened_on_a_disk_without_a_file_to_give() {
+    let (env, disk, clock) = Env::sim(11);
+    clock.set_us(TIME_US);
+    let large = Options {
+        memtable_bytes_max: 64 << 20,
+        ..options(&env)
+    };
+    let store = Store::open(DIR, large).expect("opens");
+    for at in 0..40 {
+        put(&store, &format!("{at:02}"), &"a longer text ".repeat(400)).expect("written");
+    }
+    drop(store);
+    let (poor, _) = without_files(&env, &disk);
+    let store = open(&poor);
+    assert!(store.forget(scope(), "00").expect("forgotten"));
+    assert_eq!(ids(&store).len(), 39);
 }

@@ -81,7 +81,7 @@ impl WholeLog {
             scan = next;
             flaw = walk(&mut scan, &mut proof)?;
         }
-        let newest = status.filter(|status| status.epoch == scan.header.epoch);
+        let newest = status.filter(|status| status.epoch == scan.at.epoch);
         proof = proof.max(scan.header.durable_upto);
         proof = proof.max(newest.map_or(0, |status| status.durable_upto));
         let (flaw, proof) = reach(&mut scan, flaw, proof)?;
@@ -92,7 +92,7 @@ impl WholeLog {
         }
         parts.push(part(&scan, scan.at.offset, false));
         let synced = Status {
-            epoch: scan.header.epoch,
+            epoch: scan.at.epoch,
             acked_upto: last_seq,
             durable_upto: last_seq,
         };
@@ -128,7 +128,7 @@ fn reach(
 ) -> Result<(Option<Flaw>, u64), WalError> {
     loop {
         if flaw.is_some() {
-            proof = proof.max(scan.evidence_behind()?.0);
+            proof = proof.max(scan.evidence_behind()?.durable_upto);
         }
         if proof <= scan.at.last_seq {
             return Ok((flaw, proof));

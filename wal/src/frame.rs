@@ -15,13 +15,13 @@
 //! | at | field | width | range | who verifies it |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | magic | 4 | `CHFR` | [`FrameHeader::decode`] |
-//! | 4 | kind | 1 | 1 data, 2 seal | `decode` (under the header crc) |
+//! | 4 | kind | 1 | 1 data, 2 seal, 3 epoch | `decode` (under the header crc) |
 //! | 5 | zero | 3 | 0 | `decode` |
 //! | 8 | body_len | 4 | 0 ..= body cap | `decode`, before anything is allocated |
-//! | 12 | ops | 4 | data 1 .. ; seal 0 | `decode` |
+//! | 12 | ops | 4 | data 1 .. ; seal, epoch 0 | `decode` |
 //! | 16 | first_seq | 8 | epoch << 40 \| counter | the scan: must follow the frame before |
 //! | 24 | durable_upto | 8 | < first_seq | `decode`; recovery uses it as proof |
-//! | 32 | epoch | 4 | the file's | the scan |
+//! | 32 | epoch | 4 | the file's, or that of the last epoch frame before | the scan |
 //! | 36 | zero | 4 | 0 | `decode` |
 //! | 40 | prev digest | 16 | | the scan: the chain |
 //! | 56 | zero | 4 | 0 | `decode` |
@@ -58,6 +58,7 @@ pub const EPOCH_MAX: u32 = (1 << 24) - 1;
 const MAGIC: [u8; 4] = *b"CHFR";
 const KIND_DATA: u8 = 1;
 const KIND_SEAL: u8 = 2;
+const KIND_EPOCH: u8 = 3;
 /// The header's bytes under its crc.
 const CRC_COVERS: usize = 60;
 
@@ -102,6 +103,9 @@ pub(crate) enum Kind {
     Data,
     /// No batch: only carries `durable_upto` forward.
     Seal,
+    /// No batch: a later writer goes on in this file, because it could have none of its own.
+    /// All before it was synced again first. `first_seq` is the first of the epoch it begins.
+    Epoch,
 }
 
 /// Where a frame lies: half of its salt.
@@ -117,7 +121,7 @@ pub(crate) struct FrameHeader {
     pub(crate) kind: Kind,
     pub(crate) body_len: u32,
     pub(crate) ops: u32,
-    /// Of a seal: the seq the next data frame would get.
+    /// Of a seal or epoch frame: the seq the next data frame would get.
     pub(crate) first_seq: u64,
     pub(crate) durable_upto: u64,
     pub(crate) epoch: u32,
@@ -125,7 +129,7 @@ pub(crate) struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Last seq of a data frame; `None` for a seal, which has no seq of its own.
+    /// Last seq of a data frame; `None` for the others, which have no seq of their own.
     pub(crate) fn last_seq(&self) -> Option<u64> {
         (self.kind == Kind::Data).then(|| self.first_seq + u64::from(self.ops) - 1)
     }
@@ -148,6 +152,7 @@ impl FrameHeader {
         let kind = match (raw.kind, raw.ops.get()) {
             (KIND_DATA, 1..) => Kind::Data,
             (KIND_SEAL, 0) => Kind::Seal,
+            (KIND_EPOCH, 0) => Kind::Epoch,
             _ => return Err(Flaw::Field),
         };
         if raw.zero_a != [0; 3] || raw.zero_b.get() != 0 || raw.zero_c.get() != 0 {
@@ -197,6 +202,7 @@ pub(crate) fn encode(
         kind: match header.kind {
             Kind::Data => KIND_DATA,
             Kind::Seal => KIND_SEAL,
+            Kind::Epoch => KIND_EPOCH,
         },
         zero_a: [0; 3],
         body_len: header.body_len.into(),

@@ -8,7 +8,7 @@
 //! | a frame before X, or any whole *header* behind X in the same file | own checksum, salted with store and offset; written after the sync it speaks of |
 //! | a log file's header (`durable_upto`), its mere existence | renamed after its own sync and that of the file before |
 //! | the manifest's `flushed_seq` | the engine syncs the log before it publishes |
-//! | `STATUS.durable_upto`, if of the newest file's epoch | written after the sync it speaks of; never synced, so it may be stale, never early |
+//! | `STATUS.durable_upto`, if of the newest epoch | written after the sync it speaks of; never synced, so it may be stale, never early |
 //!
 //! * The newest file says that a later one was begun: that one is missing. `SuccessorMissing`.
 //! * Any p > `last`: something that was durable cannot be read. `Corrupt`, naming file,
@@ -93,7 +93,7 @@ pub(crate) fn judge(
 ) -> Result<(Vec<Part>, RecoveryReport), WalError> {
     let headers = read_headers(env, dir, opts)?;
     let status = read_status(env, dir, &opts.store_id)?;
-    Judge::new(env, dir, opts, headers, status)?.run()
+    Judge::new(env, dir, opts, headers, status).run()
 }
 
 /// Headers of all files from the floor on, gaps refused.
@@ -146,7 +146,7 @@ struct Judge<'a> {
     dir: &'a Path,
     opts: &'a LogOptions,
     headers: Vec<FileHeader>,
-    /// `STATUS`, if it speaks of the newest file's epoch.
+    /// `STATUS`, if it speaks of the newest epoch; known once the newest file was walked.
     status: Option<Status>,
     /// Highest proof from log and manifest.
     proof: u64,
@@ -161,17 +161,11 @@ impl<'a> Judge<'a> {
         opts: &'a LogOptions,
         headers: Vec<FileHeader>,
         status: Option<Status>,
-    ) -> Result<Self, WalError> {
-        let newest = headers.last().expect("read_headers returns at least one");
-        let is_marked = newest.successor != Successor::None;
-        if !is_marked && status.is_some_and(|s| s.epoch > newest.epoch) {
-            // A status is written only after its epoch's file is durable.
-            return Err(WalError::MissingFile {
-                file: log_name(newest.number.saturating_add(1)),
-            });
-        }
+    ) -> Self {
+        let (newest, closed) = headers
+            .split_last()
+            .expect("read_headers returns at least one");
         let proof = newest.durable_upto.max(opts.flushed_seq);
-        let (_, closed) = headers.split_last().expect("as above");
         let damaged = closed.iter().filter(|h| h.successor == Successor::Damaged);
         let report = RecoveryReport {
             damaged_marks: damaged.map(FileHeader::name).collect(),
@@ -180,17 +174,16 @@ impl<'a> Judge<'a> {
             status,
             ..RecoveryReport::default()
         };
-        let status = status.filter(|s| s.epoch == newest.epoch);
-        Ok(Self {
+        Self {
             env,
             dir,
             opts,
             headers,
-            status,
+            status: None,
             proof,
             parts: Vec::new(),
             report,
-        })
+        }
     }
 
     fn run(mut self) -> Result<(Vec<Part>, RecoveryReport), WalError> {
@@ -222,6 +215,9 @@ impl<'a> Judge<'a> {
                 Step::End => return Err(scan.corrupt(Flaw::Zeros, next.base_seq)),
                 Step::Bad(flaw) => return Err(scan.corrupt(flaw, next.base_seq)),
             }
+        }
+        if scan.at.epoch > next.epoch {
+            return Err(broken_file(&next, Flaw::FileChain));
         }
         if scan.at.chain != next.prev || end.is_some_and(|end| end != scan.at.offset) {
             let flaw = if scan.at.last_seq < next.base_seq {
@@ -255,12 +251,16 @@ impl<'a> Judge<'a> {
         };
         let mut used_end = scan.at.offset;
         if bad.is_some() {
-            let (proof, end) = scan.evidence_behind()?;
-            self.proof = self.proof.max(proof);
-            used_end = end;
+            let evidence = scan.evidence_behind()?;
+            self.proof = self.proof.max(evidence.durable_upto);
+            self.report.epoch_highest = evidence.epoch;
+            used_end = evidence.used_end;
+        } else {
+            self.report.epoch_highest = scan.at.epoch;
         }
-        let proof = self.proof.max(self.status.map_or(0, |s| s.durable_upto));
         self.check_is_newest(&scan)?;
+        self.take_status(&scan, bad)?;
+        let proof = self.proof.max(self.status.map_or(0, |s| s.durable_upto));
         if proof > scan.at.last_seq && !planted::is_on(Bug::StoppedAtBadFrame) {
             return Err(scan.corrupt(bad.unwrap_or(Flaw::Zeros), proof));
         }
@@ -273,6 +273,29 @@ impl<'a> Judge<'a> {
             header: scan.header,
             end: scan.at,
         });
+        Ok(())
+    }
+
+    /// Takes `STATUS` for what it is worth: one of an epoch before speaks of a tail that was
+    /// judged since. One of a later epoch was written after that was durable, in a file of its
+    /// own or in a frame of this one.
+    fn take_status(&mut self, scan: &FileScan, bad: Option<Flaw>) -> Result<(), WalError> {
+        let epoch = self.report.epoch_highest;
+        let Some(status) = self.report.status.filter(|s| s.epoch >= epoch) else {
+            return Ok(());
+        };
+        match bad {
+            _ if status.epoch == epoch => self.status = Some(status),
+            Some(flaw) => {
+                let proof = self.proof.max(status.durable_upto);
+                return Err(scan.corrupt(flaw, proof));
+            }
+            None => {
+                return Err(WalError::MissingFile {
+                    file: log_name(scan.header.number.saturating_add(1)),
+                });
+            }
+        }
         Ok(())
     }
 
@@ -310,7 +333,8 @@ impl<'a> Judge<'a> {
 
     fn count(&mut self, header: &FrameHeader) {
         self.proof = self.proof.max(header.durable_upto);
-        self.report.sealed = header.kind == Kind::Seal;
+        // An epoch frame follows a sync of all before it, as a seal does.
+        self.report.sealed = header.kind != Kind::Data;
         if header.kind == Kind::Data {
             self.report.frames += 1;
             self.report.ops += u64::from(header.ops);

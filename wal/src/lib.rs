@@ -28,7 +28,7 @@
 //! file; it does no I/O except through `chronolith_vfs`.
 //!
 //! Bytes: `frame` (one append), `files` (one file), `status`. Doing: `writer`, `birth`, `sync` (group
-//! commit), `reader` (one file's frames), `judge` (torn tail or damage),
+//! commit), `take_over` (a writer without a file of its own), `reader` (one file's frames), `judge` (torn tail or damage),
 //! `recover`, `tail` (followers).
 
 mod birth;
@@ -46,13 +46,14 @@ mod sync;
 #[cfg(all(test, loom))]
 mod sync_model;
 mod tail;
+mod take_over;
 mod writer;
 
 pub use copy::{WholeLog, WholePart};
 pub use error::{Flaw, WalError};
 pub use files::{
-    FILE_BYTES_CAP, FORMAT_NEWEST, FileNumber, FileSpan, MARK_AT as LOG_MARK_AT, list_logs, log_name, parse_log_name,
-    sweep_temps,
+    FILE_BYTES_CAP, FORMAT_NEWEST, FileNumber, FileSpan, MARK_AT as LOG_MARK_AT, list_logs,
+    log_name, parse_log_name, sweep_temps,
 };
 pub use frame::{BODY_BYTES_CAP, EPOCH_MAX, EPOCH_SHIFT, epoch_of, first_seq_of};
 pub use judge::{DroppedTail, RecoveryReport};

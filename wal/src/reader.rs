@@ -19,8 +19,8 @@ use chronolith_vfs::{Env, VfsFile};
 use crate::error::{Flaw, WalError};
 use crate::files::{self, FILE_BYTES_CAP, FILE_HEADER_LEN, FileHeader, FileNumber};
 use crate::frame::{
-    DIGEST_LEN, Digest, FRAME_HEADER_LEN, FrameHeader, Kind, Place, epoch_of, first_seq_of,
-    frame_digest,
+    DIGEST_LEN, Digest, EPOCH_MAX, FRAME_HEADER_LEN, FrameHeader, Kind, Place, epoch_of,
+    first_seq_of, frame_digest,
 };
 
 /// Bytes read ahead; a longer frame is read whole (it is capped).
@@ -53,6 +53,19 @@ pub(crate) struct Position {
     pub(crate) chain: Digest,
     /// Last seq before this place.
     pub(crate) last_seq: u64,
+    /// Of the frames here: the file's, until an epoch frame begins a later one.
+    pub(crate) epoch: u32,
+}
+
+/// What whole headers behind a bad frame say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Evidence {
+    /// Highest `durable_upto`.
+    pub(crate) durable_upto: u64,
+    /// Highest epoch.
+    pub(crate) epoch: u32,
+    /// Behind the last byte that is not zero.
+    pub(crate) used_end: u64,
 }
 
 /// What lies at a position.
@@ -85,6 +98,7 @@ impl FileScan {
             offset: FILE_HEADER_LEN as u64,
             chain: header.digest(),
             last_seq: header.base_seq,
+            epoch: header.epoch,
         };
         let mut window = Window {
             file,
@@ -153,6 +167,7 @@ impl FileScan {
             offset: offset + header.frame_len(),
             chain: digest,
             last_seq: header.last_seq().unwrap_or(self.at.last_seq),
+            epoch: header.epoch,
         };
         Ok(Step::Frame(header))
     }
@@ -188,20 +203,21 @@ impl FileScan {
         }
     }
 
-    /// Highest `durable_upto` of any header of this file behind the current position, and
-    /// the offset behind the last byte that is not zero.
+    /// What the headers of this file behind the current position say.
     ///
     /// A header that stands here is proof even if its body is torn: it has its own checksum,
     /// salted with store and offset. Bodies of whole headers are jumped over, so a body that
     /// quotes a log is not searched unless its own header is lost.
-    pub(crate) fn evidence_behind(&mut self) -> Result<(u64, u64), WalError> {
+    pub(crate) fn evidence_behind(&mut self) -> Result<Evidence, WalError> {
         let (mut proof, mut used_end, mut at) = (0, self.at.offset, self.at.offset);
+        let mut epoch = self.at.epoch;
         while at < self.window.len {
             let n = (self.window.len - at).min(FRAME_HEADER_LEN as u64);
             if n == FRAME_HEADER_LEN as u64
                 && let Ok(header) = self.header_at(at)?
-                && header.epoch == self.header.epoch
+                && header.epoch >= self.header.epoch
             {
+                epoch = epoch.max(header.epoch);
                 proof = proof.max(header.durable_upto);
                 at = at.saturating_add(header.frame_len()).min(self.window.len);
                 used_end = at;
@@ -215,7 +231,11 @@ impl FileScan {
             }
             at += 8;
         }
-        Ok((proof, used_end))
+        Ok(Evidence {
+            durable_upto: proof,
+            epoch,
+            used_end,
+        })
     }
 
     fn header_at(&mut self, offset: u64) -> Result<Result<FrameHeader, Flaw>, WalError> {
@@ -236,12 +256,16 @@ impl FileScan {
         let follows = header.first_seq == self.at.last_seq + 1;
         let begins = header.first_seq == first_seq_of(seq_epoch)
             && seq_epoch > epoch_of(self.at.last_seq)
-            && seq_epoch <= self.header.epoch;
+            && seq_epoch <= header.epoch;
         // A batch that reaches into the next epoch would take that epoch's seqs.
         let overflows = header
             .last_seq()
-            .is_some_and(|last| epoch_of(last) > self.header.epoch);
-        if header.epoch != self.header.epoch {
+            .is_some_and(|last| epoch_of(last) > header.epoch);
+        let is_own_epoch = match header.kind {
+            Kind::Epoch => header.epoch > self.at.epoch && header.epoch <= EPOCH_MAX,
+            Kind::Data | Kind::Seal => header.epoch == self.at.epoch,
+        };
+        if !is_own_epoch {
             Some(Flaw::Field)
         } else if header.prev != self.at.chain && !planted::is_on(Bug::FrameNotChained) {
             Some(Flaw::Chain)

@@ -25,12 +25,12 @@ use crate::writer::{Log, Start};
 /// A validated log: read its frames, then start writing.
 #[derive(Debug)]
 pub struct Recovered {
-    env: Env,
-    dir: PathBuf,
-    opts: LogOptions,
-    parts: Vec<Part>,
-    report: RecoveryReport,
-    started: bool,
+    pub(crate) env: Env,
+    pub(crate) dir: PathBuf,
+    pub(crate) opts: LogOptions,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) report: RecoveryReport,
+    pub(crate) started: bool,
 }
 
 impl Log {
@@ -92,19 +92,8 @@ impl Recovered {
     /// `BadEpoch`. `Io`: nothing was changed, call again. `SyncFailed`: the outcome is
     /// unknown, recover again. `Poisoned` where this has been called with success before.
     pub fn start(&mut self, epoch: u32) -> Result<Log, WalError> {
-        let highest = self.report.epoch_highest;
-        if epoch <= highest || epoch > EPOCH_MAX {
-            return Err(WalError::BadEpoch { epoch, highest });
-        }
-        if self.started {
-            return Err(WalError::Poisoned {
-                reason: "this recovery has started a log".into(),
-            });
-        }
+        self.check_start(epoch)?;
         let (env, dir) = (&self.env, &self.dir);
-        env.vfs
-            .sync_dir(dir)
-            .map_err(|e| WalError::sync_failed("sync", dir, &e))?;
         let (mut scan, cut, first_copy) = self.find_cut()?;
         let header = FileHeader {
             epoch,
@@ -133,11 +122,12 @@ impl Recovered {
             offset: new.offset,
             chain: new.chain,
             last_seq: self.report.last_seq,
+            epoch,
         };
         // From here on the new file may exist: never twice from one recovery.
         self.started = true;
         let file = new.publish(&self.env, &self.dir, self.opts.preallocate_bytes)?;
-        self.tell_births()?;
+        self.tell_births(self.parts.len())?;
         let status = StatusFile::open(&self.env, &self.dir, self.opts.store_id)?;
         let spans = self.spans(&cut, &header, &at);
         Log::begin(
@@ -148,30 +138,49 @@ impl Recovered {
                 file,
                 header,
                 at,
+                written_upto: at.offset + self.opts.preallocate_bytes,
                 spans,
                 status,
             },
         )
     }
 
-    /// Lets every file say that the one after it was begun: the newest one, and one whose
-    /// successor was begun by a process that died right after, or while it said so.
-    fn tell_births(&self) -> Result<(), WalError> {
-        let headers = self.parts.iter().map(|part| part.header);
-        for header in headers.filter(|header| header.successor != Successor::Begun) {
-            Untold::open(&self.env, &self.dir, header)?.tell()?;
+    /// Refuses a wrong epoch and a second start; makes the names durable that are there.
+    pub(crate) fn check_start(&self, epoch: u32) -> Result<(), WalError> {
+        let highest = self.report.epoch_highest;
+        if epoch <= highest || epoch > EPOCH_MAX {
+            return Err(WalError::BadEpoch { epoch, highest });
+        }
+        if self.started {
+            return Err(WalError::Poisoned {
+                reason: "this recovery has started a log".into(),
+            });
+        }
+        let synced = self.env.vfs.sync_dir(&self.dir);
+        synced.map_err(|e| WalError::sync_failed("sync", &self.dir, &e))
+    }
+
+    /// Lets each of the first `count` files, which have a successor, say that it was begun.
+    /// The last two are told again: a process that died right after a birth may have left a mark
+    /// that is in the page cache alone.
+    pub(crate) fn tell_births(&self, count: usize) -> Result<(), WalError> {
+        for (at, part) in self.parts[..count].iter().enumerate() {
+            let is_certain = part.header.successor == Successor::Begun;
+            if !is_certain || at + 2 >= self.parts.len() {
+                Untold::open(&self.env, &self.dir, part.header)?.tell()?;
+            }
         }
         Ok(())
     }
 
-    fn newest(&self) -> &Part {
+    pub(crate) fn newest(&self) -> &Part {
         self.parts.last().expect("a recovery has at least one file")
     }
 
     /// Stands the newest file's scan behind the last batch proven durable, and returns the
     /// first seq behind it. A seal behind that batch proves it, but may itself live in the
     /// page cache only: it stays outside, or a power cut would leave a cut nobody can reach.
-    fn find_cut(&self) -> Result<(FileScan, Position, Option<u64>), WalError> {
+    pub(crate) fn find_cut(&self) -> Result<(FileScan, Position, Option<u64>), WalError> {
         let newest = self.newest();
         let (env, dir) = (&self.env, &self.dir);
         let mut scan = FileScan::open(env, dir, newest.header.number, &self.opts.store_id)?;
@@ -187,18 +196,26 @@ impl Recovered {
     }
 
     fn spans(&self, cut: &Position, header: &FileHeader, at: &Position) -> Vec<FileSpan> {
-        let span = |header: &FileHeader, end: &Position| FileSpan {
-            number: header.number,
-            first_seq: header.first_seq,
-            last_seq: end.last_seq,
-            bytes: end.offset,
-        };
-        let mut spans: Vec<_> = self.parts.iter().map(|p| span(&p.header, &p.end)).collect();
+        let mut spans = self.spans_found();
         if let (Some(last), Some(part)) = (spans.last_mut(), self.parts.last()) {
             *last = span(&part.header, cut);
         }
         spans.push(span(header, at));
         spans
+    }
+
+    /// The files as they were found.
+    pub(crate) fn spans_found(&self) -> Vec<FileSpan> {
+        self.parts.iter().map(|p| span(&p.header, &p.end)).collect()
+    }
+}
+
+pub(crate) fn span(header: &FileHeader, end: &Position) -> FileSpan {
+    FileSpan {
+        number: header.number,
+        first_seq: header.first_seq,
+        last_seq: end.last_seq,
+        bytes: end.offset,
     }
 }
 

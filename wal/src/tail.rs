@@ -154,7 +154,10 @@ impl LogReader {
         let newest = || -> Result<FileNumber, WalError> {
             let numbers = list_logs(&self.env, &self.dir)?;
             let current = log_name(self.current_file());
-            numbers.last().copied().ok_or(WalError::Removed { file: current })
+            numbers
+                .last()
+                .copied()
+                .ok_or(WalError::Removed { file: current })
         };
         let mut number = newest()?;
         loop {

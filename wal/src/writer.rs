@@ -19,7 +19,8 @@ use chronolith_vfs::{Env, VfsFile};
 use crate::birth::{Blank, NewFile, Untold, preallocate};
 use crate::error::WalError;
 use crate::files::{
-    self, FILE_HEADER_LEN, FileHeader, FileNumber, FileSpan, Successor, list_logs, log_name,
+    self, FILE_BYTES_CAP, FILE_HEADER_LEN, FileHeader, FileNumber, FileSpan, Successor, list_logs,
+    log_name,
 };
 use crate::frame::{
     self, Digest, EPOCH_MAX, EPOCH_SHIFT, FrameHeader, Kind, Place, first_seq_of, frame_len,
@@ -31,6 +32,8 @@ use crate::sync::GroupSync;
 
 /// A scratch buffer larger than this is given back after its frame.
 const SCRATCH_KEPT_BYTES: usize = 1 << 20;
+/// A file that can have no successor grows no longer than this.
+const GROWN_BYTES_MAX: u64 = FILE_BYTES_CAP / 2;
 /// Highest counter inside an epoch.
 const COUNTER_MAX: u64 = (1 << EPOCH_SHIFT) - 1;
 
@@ -88,7 +91,10 @@ struct Tail {
 pub(crate) struct Start {
     pub(crate) file: Arc<dyn VfsFile>,
     pub(crate) header: FileHeader,
+    /// Where the first frame goes, in the epoch to write in.
     pub(crate) at: Position,
+    /// Bytes of the file that are known to be written.
+    pub(crate) written_upto: u64,
     pub(crate) spans: Vec<FileSpan>,
     pub(crate) status: StatusFile,
 }
@@ -125,6 +131,7 @@ impl Log {
             offset: new.offset,
             chain: new.chain,
             last_seq: 0,
+            epoch,
         };
         let file = new.publish(env, dir, opts.preallocate_bytes)?;
         let status = StatusFile::open(env, dir, opts.store_id)?;
@@ -142,6 +149,7 @@ impl Log {
                 file,
                 header,
                 at,
+                written_upto: at.offset + opts.preallocate_bytes,
                 spans: vec![span],
                 status,
             },
@@ -158,6 +166,7 @@ impl Log {
             file,
             header,
             at,
+            written_upto,
             spans,
             status,
         } = start;
@@ -170,8 +179,8 @@ impl Log {
             offset: at.offset,
             chain: at.chain,
             last_seq: at.last_seq,
-            next_seq: first_seq_of(header.epoch),
-            written_upto: at.offset + opts.preallocate_bytes,
+            next_seq: first_seq_of(at.epoch),
+            written_upto,
             sealed: true,
             scratch: Vec::new(),
             spans,
@@ -180,7 +189,7 @@ impl Log {
             env: env.clone(),
             dir: dir.to_path_buf(),
             opts: opts.clone(),
-            epoch: header.epoch,
+            epoch: at.epoch,
             tail: Mutex::new(tail),
             group,
             status: Mutex::new(status),
@@ -214,7 +223,7 @@ impl Log {
         let last_seq = last_seq_of(first_seq, ops)?;
         let has_frames = tail.offset > FILE_HEADER_LEN as u64;
         if has_frames && tail.offset + frame_len(body.len()) > self.opts.file_bytes_max {
-            self.rotate_tail(&mut tail)?;
+            self.rotate_or_go_on(&mut tail, frame_len(body.len()))?;
         }
         self.write_frame(&mut tail, Kind::Data, body, ops)?;
         tail.last_seq = last_seq;
@@ -541,7 +550,24 @@ impl Log {
         }
     }
 
+    /// Rotates; on a disk that has no file to give the old one grows on, within the format's
+    /// bounds.
+    fn rotate_or_go_on(&self, tail: &mut Tail, bytes: u64) -> Result<(), WalError> {
+        let number = tail.number;
+        match self.rotate_tail(tail) {
+            Err(WalError::Io { source, .. })
+                if is_no_space(&source)
+                    && tail.number == number
+                    && tail.offset + bytes <= GROWN_BYTES_MAX =>
+            {
+                Ok(())
+            }
+            rotated => rotated,
+        }
+    }
+
     fn rotate_tail(&self, tail: &mut Tail) -> Result<(), WalError> {
+        self.tell_birth(tail)?;
         self.wait_durable(tail.last_seq)?;
         let header = FileHeader {
             epoch: self.epoch,
@@ -597,6 +623,13 @@ impl Log {
         tail.untold = None;
         Ok(())
     }
+}
+
+fn is_no_space(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }
 
 /// The last of `ops` seqs from `first_seq` on; the epoch's very last one is never given, so

@@ -27,7 +27,9 @@ use super::error::BackupError;
 use super::index::{INDEX, INDEX_TEMP, Index, Item, Kind, Name};
 use super::place::{Place, read_index};
 use super::source::{DataFile, Source, copy_names, is_gone, open};
-use super::transfer::{BackupProgress, BackupStage, Ticker, check_digest, copy, copy_under_head, digest_of, write};
+use super::transfer::{
+    BackupProgress, BackupStage, Ticker, check_digest, copy, copy_under_head, digest_of, write,
+};
 use crate::error::Error;
 use crate::manifest;
 use crate::paths::is_inside;

@@ -25,12 +25,13 @@
 //! no such repair calls itself complete); and where a power cut brought back
 //! files that a compaction without output had just unlinked, their rows count again.
 //!
-//! Doing: `identity`, `sources` (segments and delete sets), `doubt` (what may be gone without
+//! Doing: `identity`, `sources` (segments and delete sets, through `few_files`), `doubt` (what may be gone without
 //! a trace), `gather` (the ledger and its holes), `site` (where the new store is built), `write`
 //! (the new store). Values: `ledger`, `report`, `error`.
 
 mod doubt;
 mod error;
+mod few_files;
 mod gather;
 mod identity;
 mod ledger;
@@ -54,6 +55,7 @@ use crate::manifest::tag_graph::{StoredEdge, read_unreferenced_tag_graph};
 use crate::options::Setup;
 use crate::settings::LOCK_NAME;
 use crate::tag_graph::{TagEdge, TagGraph};
+use few_files::FewFiles;
 use identity::{Origin, data_names, log_numbers};
 use site::Site;
 use write::{Contents, hex};
@@ -116,7 +118,8 @@ pub enum RepairStage {
 /// `Locked`: close the store first. [`Error::Repair`]: see [`RepairError`]. A newer format is
 /// refused as `WrongVersion`. Failures of the destination's file system. What cannot be read of
 /// the source is no error but in the report, unless a directory of it cannot be listed, or the
-/// system refuses for want of rights, memory or descriptors, of which each segment takes one.
+/// system refuses for want of rights, memory or descriptors, of which about 64 are needed
+/// however many segments there are.
 pub fn repair(
     source: impl AsRef<Path>,
     dest: impl AsRef<Path>,
@@ -165,7 +168,8 @@ fn salvage(
     let at = |stage| move |done, total| RepairProgress { stage, done, total };
     let stage = at(RepairStage::Segments);
     let mut step = |done, total| progress(stage(done, total));
-    let segments = sources::open_segments(source, origin, options, report, &mut step)?;
+    let files = FewFiles::new(&options.env.vfs);
+    let segments = sources::open_segments(source, &files, origin, options, report, &mut step)?;
     progress(at(RepairStage::Log)(0, 1));
     let log = read_log(source, origin, options)?;
     if !log.end_is_proven {
@@ -192,6 +196,10 @@ fn salvage(
     let stage = at(RepairStage::Writing);
     let mut step = |done, total| progress(stage(done, total));
     let damaged = site.build(origin, &gathered, &mut contents, options, report, &mut step)?;
+    if let Some((path, error)) = files.take_refusal() {
+        // Rows that could not be read are not known to be damaged.
+        return Err(Error::io("open", path, error));
+    }
     refuse_live(source, options)?;
     site.publish(options)?;
     lost.extend(damaged);

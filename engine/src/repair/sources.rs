@@ -11,6 +11,7 @@ use chronolith_segments::{DeathKind, SalvagedSegment, SegmentError};
 use chronolith_vfs::is_refusal;
 
 use super::RepairOptions;
+use super::few_files::FewFiles;
 use super::identity::{Origin, data_names};
 use super::report::{DeletesAtRisk, RepairReport};
 use crate::error::Error;
@@ -43,6 +44,7 @@ impl SourceSegment {
 /// Opens every segment and reads every delete set.
 pub(super) fn open_segments(
     source: &Path,
+    files: &FewFiles,
     origin: &Origin,
     options: &RepairOptions,
     report: &mut RepairReport,
@@ -65,7 +67,7 @@ pub(super) fn open_segments(
         progress(done as u64, numbers.len() as u64);
         let entry = entries.iter().find(|entry| entry.file_number == *number);
         let rows = match on_disk.contains(number) {
-            true => open_one(source, *number, origin, options, report)?,
+            true => open_one(source, *number, files, origin, report)?,
             false => None,
         };
         segments.push(SourceSegment {
@@ -84,12 +86,12 @@ pub(super) fn open_segments(
 fn open_one(
     store: &Path,
     number: u64,
+    files: &FewFiles,
     origin: &Origin,
-    options: &RepairOptions,
     report: &mut RepairReport,
 ) -> Result<Option<SalvagedSegment>, Error> {
     let dir = store.join(SEGMENTS_DIR);
-    match SalvagedSegment::open(&*options.env.vfs, &dir, number, origin.store_id) {
+    match SalvagedSegment::open(files, &dir, number, origin.store_id) {
         Ok(segment) => {
             for error in segment.damage() {
                 note(report, number, error);

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use chronolith_wal::WalError;
+
 use super::{Core, FLUSH, Store};
 use crate::error::Error;
 use crate::manifest::names::RESERVE;
 use crate::options::Options;
-use crate::recover::{Opened, recover};
+use crate::recover::{LogPlace, Opened, recover};
 use crate::reserve::{is_full, name_full};
 
 /// How long a write waits for a flush that a full disk holds up: long enough for one more try.
@@ -112,9 +114,10 @@ impl Core {
     }
 }
 
-/// Recovers; where the disk is too full to begin a log file, in the reserve's space.
+/// Recovers; on a disk that has no file to give in the newest log file, on one that is too full
+/// to begin a log file in the reserve's space.
 pub(super) fn recover_in_reserve(options: &Options, dir: &Path) -> Result<Opened, Error> {
-    let error = match recover(options, dir) {
+    let first = match recover(options, dir, LogPlace::New) {
         Err(error) if is_full(&error) => error,
         recovered => return recovered,
     };
@@ -123,9 +126,22 @@ pub(super) fn recover_in_reserve(options: &Options, dir: &Path) -> Result<Opened
         log_preallocate_bytes: 0,
         ..options.clone()
     };
+    let is_without_files = has_no_file(&first);
+    if is_without_files {
+        // The reserve is one file: it would help the first open alone.
+        match recover(&sparing, dir, LogPlace::Newest) {
+            Err(error) if is_full(&error) => {}
+            recovered => return recovered,
+        }
+    }
     match options.env.vfs.remove_file(&dir.join(RESERVE)) {
         // Nothing was published: recovery begins again from the same state.
-        Ok(()) => recover(&sparing, dir).map_err(name_full),
-        Err(_) => Err(name_full(error)),
+        Ok(()) => recover(&sparing, dir, LogPlace::New).map_err(name_full),
+        Err(_) => Err(name_full(first)),
     }
+}
+
+/// True where a log file could not even be made.
+fn has_no_file(error: &Error) -> bool {
+    matches!(error, Error::Log(WalError::Io { op: "create", .. }))
 }

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use chronolith_vfs::{Env, is_unreadable};
 use chronolith_wal::{
-    Frame, LOG_MARK_AT, Log, LogOptions, LogReader, RecoveryReport, STATUS_LEN, STATUS_NAME, Status, WalError,
-    list_logs, log_name, parse_log_name, read_status,
+    Frame, LOG_MARK_AT, Log, LogOptions, LogReader, RecoveryReport, STATUS_LEN, STATUS_NAME,
+    Status, WalError, list_logs, log_name, parse_log_name, read_status,
 };
 
 use super::look::unreadable;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use chronolith::{
     Batch, Durability, Error, ErrorKind, Maintenance, Options, ReadMode, ReadOnlyStore, Record,
-    Request, Scope, ScopeSelector, Setup, Store,
+    RepairOptions, Request, Scope, ScopeSelector, Setup, Store, repair,
 };
 use chronolith_tests::data::{knob, next_random};
 use chronolith_tests::kills::{Lane, Said, Script, child_options, found};
@@ -26,7 +26,8 @@ fn main() {
         ["segments", _, _] => segments(&dir(2), number(3)),
         ["ingest", _, _] => ingest(&dir(2), number(3)),
         ["soak", _, _] => soak(&dir(2), number(3)),
-        _ => panic!("usage: limit_child poison|segments|ingest|soak DIR N"),
+        ["repair", _, _] => repair_many(&dir(2), number(3)),
+        _ => panic!("usage: limit_child poison|segments|ingest|soak|repair DIR N"),
     };
     match done {
         Ok(()) => say("done"),
@@ -149,17 +150,16 @@ impl RealDir {
     }
 }
 
-/// Makes a store of many segments, then has a writer and readers of both modes on it at once.
-fn segments(dir: &Path, count: u64) -> Result<(), Error> {
+/// Makes a store of many segments.
+fn write_segments(dir: &Path, count: u64, random: &mut u64) -> Result<(), Error> {
     let manual = Options {
         maintenance: Maintenance::Manual,
         ..Options::create(Setup::default())
     };
     let store = Store::open(dir, manual)?;
-    let mut random = 1;
     for number in 0..count {
         let mut batch = Batch::new();
-        batch.upsert(record(&mut random, format!("{number}"), 50));
+        batch.upsert(record(random, format!("{number}"), 50));
         store.write_with(batch, Durability::Buffered)?;
         store.flush()?;
     }
@@ -168,8 +168,35 @@ fn segments(dir: &Path, count: u64) -> Result<(), Error> {
         store.stats()?.segments,
         descriptors()
     ));
-    drop(store);
+    Ok(())
+}
 
+/// Makes a store of many segments and repairs it, whole and without its manifest; says
+/// `repaired RECORDS DESCRIPTORS` of each.
+fn repair_many(dir: &Path, count: u64) -> Result<(), Error> {
+    write_segments(dir, count, &mut 3)?;
+    for name in ["whole", "rebuilt"] {
+        if name == "rebuilt" {
+            std::fs::remove_file(dir.join("CURRENT")).expect("removed");
+            std::fs::remove_dir_all(dir.join("manifest")).expect("removed");
+            std::fs::create_dir(dir.join("manifest")).expect("created");
+        }
+        let mut files = 0;
+        let dest = dir.with_file_name(name);
+        let options = RepairOptions::default();
+        let report = repair(dir, &dest, &options, &mut |_| {
+            files = files.max(descriptors())
+        })?;
+        say(&format!("repaired {} {files}", report.records));
+        assert!(report.damaged.is_empty() || name == "rebuilt", "{report:?}");
+    }
+    Ok(())
+}
+
+/// Makes a store of many segments, then has a writer and readers of both modes on it at once.
+fn segments(dir: &Path, count: u64) -> Result<(), Error> {
+    let mut random = 1;
+    write_segments(dir, count, &mut random)?;
     let store = Store::open(dir, Options::default())?;
     let mapped = [(); 3].map(|()| ReadOnlyStore::open(dir, Options::default()));
     for reader in mapped {

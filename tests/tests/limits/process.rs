@@ -9,6 +9,8 @@ use chronolith_tests::kills::Child;
 const DESCRIPTORS: usize = 256;
 /// More segments than there are descriptors.
 const SEGMENTS: u64 = 300;
+/// The same, for a repair.
+const SEGMENTS_REPAIRED: u64 = 400;
 /// Memtable of the ingest child, bytes.
 const MEMTABLE_BYTES: u64 = 4 << 20;
 /// Memtables there may be: the active one, two that wait, and one more that was sealed by the
@@ -63,6 +65,23 @@ fn more_segments_than_descriptors_are_written_read_and_compacted() {
         "{SEGMENTS} segments under {DESCRIPTORS} descriptors: at most {files_max} open; \
          positioned reading of all: {positioned:?}"
     );
+}
+
+#[test]
+fn more_segments_than_descriptors_are_repaired() {
+    let root = tempfile::tempdir().expect("a directory");
+    let lines = run("repair", &root.path().join("store"), SEGMENTS_REPAIRED);
+    let repaired: Vec<_> = lines
+        .iter()
+        .filter(|words| words[0] == "repaired")
+        .collect();
+    let records = SEGMENTS_REPAIRED.to_string();
+    assert!(
+        repaired.iter().all(|words| words[1] == records),
+        "{lines:?}"
+    );
+    assert_eq!(repaired.len(), 2, "with a manifest and without");
+    println!("{records} segments repaired under {DESCRIPTORS} descriptors: {repaired:?}");
 }
 
 #[test]

@@ -105,7 +105,10 @@ pub(crate) fn newest_file_lost() -> Check {
             let seqs = log.append(b"in the second file", 1)?;
             log.sync_upto(seqs.last_seq)
         };
-        commit().and_then(|()| log.rotate()).and_then(|_| commit()).map_err(|e| e.to_string())?;
+        commit()
+            .and_then(|()| log.rotate())
+            .and_then(|_| commit())
+            .map_err(|e| e.to_string())?;
         lose(&disk, 3)
     })
 }

@@ -24,6 +24,8 @@ pub(super) struct FileSalvage {
     number: FileNumber,
     pub(super) opened: bool,
     pub(super) header: Option<FileHeader>,
+    /// Highest epoch of header and frames; 0 where none is whole.
+    pub(super) epoch: u32,
     /// Whole data frames with their `durable_upto`, ascending by offset.
     pub(super) frames: Vec<(SalvagedFrame, u64)>,
     holes: Vec<Hole>,
@@ -54,6 +56,7 @@ impl FileSalvage {
             number,
             opened: false,
             header: None,
+            epoch: 0,
             frames: Vec::new(),
             holes: Vec::new(),
         };
@@ -68,6 +71,7 @@ impl FileSalvage {
             }
             Ok((file, header)) => {
                 salvage.header = Some(header);
+                salvage.epoch = header.epoch;
                 Ok(file)
             }
             Err(error) => {
@@ -144,16 +148,18 @@ impl FileSalvage {
         }
     }
 
-    /// True where a whole frame may stand here: of this file's epoch, behind all before it.
+    /// True where a whole frame may stand here: of this file's epoch or of one that began in it,
+    /// behind all before it.
     fn follows(&self, header: &FrameHeader) -> bool {
         let own_epoch = self
             .header
-            .is_none_or(|file| file.epoch == header.epoch && header.first_seq > file.base_seq);
+            .is_none_or(|file| header.epoch >= self.epoch && header.first_seq > file.base_seq);
         let last = self.frames.last().map_or(0, |(frame, _)| frame.last_seq());
         own_epoch && header.first_seq > last && epoch_of(header.first_seq) <= header.epoch
     }
 
     fn take(&mut self, offset: u64, header: &FrameHeader) {
+        self.epoch = self.epoch.max(header.epoch);
         if header.kind == Kind::Data {
             let frame = SalvagedFrame {
                 file: self.number,

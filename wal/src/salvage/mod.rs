@@ -402,12 +402,11 @@ fn drop_ghosts(files: &mut [FileSalvage]) {
 fn evidence_of(files: &[FileSalvage], status: Option<Status>) -> (Vec<u64>, Option<Status>) {
     let headers = files.iter().filter_map(|file| file.header.as_ref());
     let mut evidence: Vec<u64> = headers
-        .clone()
         .flat_map(|header| [header.base_seq, header.durable_upto])
         .collect();
     let frames = files.iter().flat_map(|file| &file.frames);
     evidence.extend(frames.map(|(_, durable_upto)| *durable_upto));
-    let newest = headers.map(|header| header.epoch).max().unwrap_or(0);
+    let newest = files.iter().map(|file| file.epoch).max().unwrap_or(0);
     // A status of an epoch before speaks of a tail that the recovery since has judged.
     let status = status.filter(|status| status.epoch >= newest);
     if let Some(status) = &status {

@@ -126,7 +126,11 @@ fn next_life(env: &Env, script: Script, model: &mut Model, made: &mut u64) -> Ou
         "seqs rise"
     );
     let epoch = recovered.report().epoch_highest + 1;
-    let log = recovered.start(epoch)?;
+    // One life in three finds a disk without a file to give.
+    let log = match *made % 3 {
+        0 => recovered.take_over(epoch)?,
+        _ => recovered.start(epoch)?,
+    };
     // The next epoch is in force: what was recovered is durable, the rest will never appear.
     assert!(
         epoch > model.epoch || model.appended.is_empty(),

@@ -27,7 +27,7 @@ const FILE_HEADER: &[(usize, &str)] = &[
 
 const FRAME_HEADER: &[(usize, &str)] = &[
     (4, "frame magic"),
-    (1, "kind: 1 data, 2 seal"),
+    (1, "kind: 1 data, 2 seal, 3 epoch"),
     (3, "zero"),
     (4, "body_len"),
     (4, "ops"),
@@ -126,6 +126,11 @@ fn the_bytes_are_the_golden_ones() {
     log.append(b"x", 1).expect("append");
     log.seal().expect("seal");
     log.write_status(log.last_seq()).expect("status");
+    drop(log);
+    // A third life in the same file.
+    let mut recovered = Log::recover(&bed.env, DIR.as_ref(), &opts).expect("recover");
+    let log = recovered.take_over(3).expect("takes over");
+    log.append(b"y", 1).expect("append");
     for (number, name) in [(1, "first"), (2, "second")] {
         let bytes = bed.read(&log_name(number));
         let mut dump = Dump {

@@ -15,4 +15,5 @@ mod format;
 mod group;
 mod recovery;
 mod salvage;
+mod take_over;
 mod whole;

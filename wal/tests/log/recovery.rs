@@ -182,7 +182,10 @@ fn a_missing_foreign_or_swapped_file_is_named() {
     let bed = make();
     bed.remove(&log_name(4));
     let message = refused(&bed);
-    assert!(message.contains(&log_name(4)) && message.contains("missing"), "{message}");
+    assert!(
+        message.contains(&log_name(4)) && message.contains("missing"),
+        "{message}"
+    );
     // Of an older release's files none says so: STATUS knows of seqs that no file holds.
     bed.edit(&log_name(3), |bytes| bytes[112..124].fill(0));
     assert!(refused(&bed).contains("damaged"));
@@ -344,7 +347,10 @@ fn the_file_of_a_recovery_lost_with_status_is_a_named_loss() {
     bed.remove(&log_name(2));
     bed.remove("STATUS");
     let refused = Log::recover(&bed.env, DIR.as_ref(), &small()).expect_err("a loss");
-    assert!(matches!(refused, WalError::SuccessorMissing { .. }), "{refused}");
+    assert!(
+        matches!(refused, WalError::SuccessorMissing { .. }),
+        "{refused}"
+    );
 }
 
 /// Any other byte in the mark's place: nobody can tell whether a file is missing, unless it is
@@ -363,7 +369,10 @@ fn a_damaged_mark_is_no_proof_of_an_end() {
         assert!(recovered.report().damaged_marks.is_empty());
         bed.edit(&log_name(4), |bytes| bytes[at] ^= 4);
         let refused = Log::recover(&bed.env, DIR.as_ref(), &small()).expect_err("in doubt");
-        let WalError::Corrupt { file, offset, flaw, .. } = refused else {
+        let WalError::Corrupt {
+            file, offset, flaw, ..
+        } = refused
+        else {
             panic!("{refused}");
         };
         assert_eq!((file, offset), (log_name(4), 112));
@@ -376,12 +385,16 @@ fn a_damaged_mark_is_no_proof_of_an_end() {
 fn a_file_that_was_not_told_of_takes_no_batch_until_it_is() {
     let bed = Bed::new(0);
     let log = log_with(&bed, 3);
-    bed.disk.fail(crate::disk::Op::Write, 2, std::io::ErrorKind::StorageFull);
+    bed.disk
+        .fail(crate::disk::Op::Write, 2, std::io::ErrorKind::StorageFull);
     let refused = log.rotate().expect_err("the mark cannot be written");
     assert!(!refused.is_final(), "{refused}");
     assert_eq!(log.current_file(), 2);
-    let header = bed.read(&log_name(1));
-    assert_eq!(header[112..124], [0; 12]);
+    bed.edit(&log_name(1), |bytes| bytes[112..124].fill(0));
+    bed.disk
+        .fail(crate::disk::Op::Write, 0, std::io::ErrorKind::StorageFull);
+    log.append(&body(3, 100), 1).expect_err("it still cannot");
+    assert!(bed.read(&log_name(2))[128..].iter().all(|b| *b == 0));
     commit(&log, &body(3, 100));
     assert_ne!(bed.read(&log_name(1))[112..124], [0; 12]);
     drop(log);

@@ -105,7 +105,10 @@ fn a_newest_file_that_is_gone_is_a_gap_with_seqs_also_without_status() {
         let found = salvage(bed);
         assert!(found.end_is_proven);
         let last = found.frames.last().expect("older files").last_seq();
-        let gap = found.gaps.into_iter().find(|gap| gap.file == log_name(newest));
+        let gap = found
+            .gaps
+            .into_iter()
+            .find(|gap| gap.file == log_name(newest));
         let seqs = gap.expect("a gap").seqs.expect("a loss");
         assert_eq!(seqs.first, last + 1);
         seqs.last

@@ -57,6 +57,17 @@ pub enum Error {
         /// The store's directory.
         path: PathBuf,
     },
+    /// The media or the rights of this process let nobody write; nothing was changed.
+    #[error(
+        "{path} cannot be written: {source}; open the store read-only, or make its directory \
+         writable for this process"
+    )]
+    NotWritable {
+        /// What had to be written first.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// A write was asked of a read-only handle.
     #[error("this handle is read-only; open the store for writing")]
     ReadOnly,
@@ -155,7 +166,7 @@ impl Error {
             Self::Segment(SegmentError::Corrupt { .. })
             | Self::Behind { .. }
             | Self::Internal(_) => ErrorKind::Damaged,
-            Self::Segment(_) | Self::Io { .. } => ErrorKind::System,
+            Self::Segment(_) | Self::Io { .. } | Self::NotWritable { .. } => ErrorKind::System,
             Self::Backup(error) => error.kind(),
             Self::Repair(RepairError::InProgress { .. }) => ErrorKind::Retry,
             Self::Repair(_) => ErrorKind::FixCall,

@@ -52,6 +52,7 @@
 mod backup;
 mod catalog;
 mod error;
+mod located;
 mod maintain;
 pub mod manifest;
 #[cfg(all(any(loom, shuttle), test))]

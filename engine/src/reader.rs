@@ -2,7 +2,8 @@
 //!
 //! Manifest, segments and log are enough; nothing is written, locked, cut or swept. What is
 //! shown ends at the last commit that the writer acknowledged. `CURRENT` is read before and
-//! after the files are opened; where it moved, everything is opened again.
+//! after the files are opened; where it moved, everything is opened again. Errors of a handle
+//! name files by their paths; those of a snapshot name them as they are called in the store.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +14,7 @@ use chronolith_vfs::planted::{self, Bug};
 use chronolith_wal::{LogReader, STATUS_NAME, Status, WalError, log_name, read_status};
 
 use crate::error::Error;
+use crate::located::in_store;
 use crate::manifest::{self, Manifest, ManifestError, Pointer};
 use crate::options::Options;
 use crate::query::{Request, Response};
@@ -63,7 +65,7 @@ impl ReadOnlyStore {
     /// system's errors.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let dir = path.as_ref().to_path_buf();
-        let state = open_consistent(&options, &dir)?;
+        let state = open_consistent(&options, &dir).map_err(|error| in_store(error, &dir))?;
         Ok(Self {
             options,
             dir,
@@ -76,6 +78,10 @@ impl ReadOnlyStore {
     /// # Errors
     /// As [`ReadOnlyStore::open`]; the handle keeps what it had, or has moved on in part.
     pub fn refresh(&self) -> Result<bool, Error> {
+        self.move_on().map_err(|error| in_store(error, &self.dir))
+    }
+
+    fn move_on(&self) -> Result<bool, Error> {
         let mut state = self.lock();
         let before = state.replay.current.visible_seq();
         let vfs = &*self.options.env.vfs;
@@ -122,7 +128,8 @@ impl ReadOnlyStore {
     /// # Errors
     /// As [`Snapshot::retrieve`].
     pub fn retrieve(&self, request: &Request) -> Result<Response, Error> {
-        self.snapshot().retrieve(request)
+        let found = self.snapshot().retrieve(request);
+        found.map_err(|error| in_store(error, &self.dir))
     }
 
     /// The record of this (scope, id), or `None`.
@@ -130,7 +137,8 @@ impl ReadOnlyStore {
     /// # Errors
     /// Damage in a partition.
     pub fn get(&self, scope: &Scope, id: &str) -> Result<Option<StoredRecord>, Error> {
-        self.snapshot().get(scope, id)
+        let found = self.snapshot().get(scope, id);
+        found.map_err(|error| in_store(error, &self.dir))
     }
 
     /// The store, counted.
@@ -138,7 +146,8 @@ impl ReadOnlyStore {
     /// # Errors
     /// Damage in a partition's scope directory; the log's directory cannot be listed.
     pub fn stats(&self) -> Result<Stats, Error> {
-        let mut stats = Stats::of(&self.snapshot())?;
+        let counted = Stats::of(&self.snapshot());
+        let mut stats = counted.map_err(|error| in_store(error, &self.dir))?;
         let state = self.lock();
         stats.flushed_seq = state.manifest.flushed_seq;
         stats.generation = state.manifest.generation;

@@ -592,6 +592,12 @@ fn take_lock(options: &Options, dir: &Path) -> Result<Box<dyn VfsLock>, Error> {
             std::io::ErrorKind::WouldBlock => Error::Locked {
                 path: dir.to_path_buf(),
             },
+            std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
+                Error::NotWritable {
+                    path,
+                    source: error,
+                }
+            }
             _ => Error::io("lock", path, error),
         })
 }

@@ -106,7 +106,7 @@ pub enum WalError {
     },
     /// Bytes that are proven to have been durable are damaged or gone.
     #[error(
-        "{file} is damaged at offset {offset}: {flaw}; seqs {first_seq} to {last_seq} were durable and cannot be read; restore a backup or salvage"
+        "{file} is damaged at offset {offset}: {flaw}; seqs {first_seq} to {last_seq} were durable and cannot be read; restore a backup, or repair what is left into a new store"
     )]
     Corrupt {
         /// File name.
@@ -137,7 +137,9 @@ pub enum WalError {
         flaw: Flaw,
     },
     /// A log file that must exist does not.
-    #[error("{file} is missing from the log; restore it from a backup")]
+    #[error(
+        "{file} is missing from the log; restore a backup, or repair what is left into a new store"
+    )]
     MissingFile {
         /// File name.
         file: String,
@@ -239,6 +241,46 @@ impl WalError {
     pub(crate) fn sync_failed(op: &'static str, path: &Path, source: &io::Error) -> Self {
         Self::SyncFailed {
             reason: format!("{op} {}: {source}", file_name(path)),
+        }
+    }
+
+    /// The error with the path of its file, which lies in `dir`.
+    #[must_use]
+    pub fn in_dir(mut self, dir: &Path) -> Self {
+        let place = |file: &mut String| *file = dir.join(&*file).display().to_string();
+        match &mut self {
+            Self::Io { file, .. }
+            | Self::AppendFailed { file, .. }
+            | Self::Corrupt { file, .. }
+            | Self::TornTail { file, .. }
+            | Self::MissingFile { file }
+            | Self::SuccessorMissing { file, .. }
+            | Self::WrongStore { file, .. }
+            | Self::UnknownFormat { file, .. }
+            | Self::LogExists { file }
+            | Self::Removed { file } => place(file),
+            Self::SyncFailed { .. }
+            | Self::Poisoned { .. }
+            | Self::BodyTooLarge { .. }
+            | Self::EmptyBatch
+            | Self::SeqExhausted
+            | Self::BadEpoch { .. }
+            | Self::BadOption { .. } => {}
+        }
+        self
+    }
+
+    /// The name of the damaged file, and where in it.
+    #[must_use]
+    pub fn place(&self) -> (Option<&str>, u64) {
+        match self {
+            Self::Corrupt { file, offset, .. } | Self::TornTail { file, offset, .. } => {
+                (Some(file), *offset)
+            }
+            Self::MissingFile { file }
+            | Self::SuccessorMissing { file, .. }
+            | Self::WrongStore { file, .. } => (Some(file), 0),
+            _ => (None, 0),
         }
     }
 

@@ -31,6 +31,7 @@ use super::transfer::{
     BackupProgress, BackupStage, Ticker, check_digest, copy, copy_under_head, digest_of, write,
 };
 use crate::error::Error;
+use crate::located::{in_backup, in_store};
 use crate::manifest;
 use crate::paths::is_inside;
 use crate::reader::gone_for_good;
@@ -136,7 +137,8 @@ pub fn backup(
         Ok(index) => index,
         Err(error) => {
             work.take_back();
-            return Err(error);
+            // What the copies are checked for is damage of the store, unless it says otherwise.
+            return Err(in_store(error, store));
         }
     };
     if let Err(error) = publish(env, dest, &index) {
@@ -157,10 +159,11 @@ fn publish(env: &Env, dest: &Path, index: &Index) -> Result<(), Error> {
     let bytes = index.encode()?;
     atomic::replace(&*env.vfs, dest, INDEX, INDEX_TEMP, &bytes)
         .map_err(|error| Error::io("write", dest.join(INDEX), error))?;
-    match read_index(&*env.vfs, dest)?.0 == *index {
+    let read = read_index(&*env.vfs, dest).and_then(|(read, _)| match read == *index {
         true => Ok(()),
         false => Err(BackupError::damaged(INDEX, "index", 0, "was read back otherwise").into()),
-    }
+    });
+    read.map_err(|error| in_backup(error, dest, dest))
 }
 
 /// How a data file came into the backup.
@@ -228,8 +231,9 @@ impl Work<'_> {
         let named = index.items.iter().filter(|item| is_new(item.name));
         self.ticker
             .begin(BackupStage::Check, named.map(|item| item.bytes).sum());
-        let manifest = check_point(self.env, image, index)?;
-        check_data(self.env, image, &manifest, &is_new, &mut self.ticker)
+        let located = |error| in_backup(error, image.data, image.point);
+        let manifest = check_point(self.env, image, index).map_err(located)?;
+        check_data(self.env, image, &manifest, &is_new, &mut self.ticker).map_err(located)
     }
 
     /// Brings the data files of one instant, beginning anew where the writer took one away.
@@ -440,16 +444,9 @@ fn remove_if_there(env: &Env, path: &Path) -> Result<(), Error> {
 fn missing(error: Error) -> Error {
     match error {
         Error::Io { path, .. } => {
-            let file: PathBuf = path
-                .iter()
-                .rev()
-                .take(2)
-                .collect::<Vec<_>>()
-                .iter()
-                .rev()
-                .collect();
-            let message = "is missing, though the manifest names it";
-            BackupError::damaged(file.display().to_string(), "file", 0, message).into()
+            let message = "is missing, though the manifest names it; restore a backup, or repair \
+                           what is left into a new store";
+            BackupError::damaged(path.display().to_string(), "file", 0, message).into()
         }
         error => gone_for_good(error),
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::error::ErrorKind;
+use crate::located::path_or_name;
 
 /// Why a backup or a restore was refused. What the system refused is [`crate::Error::Io`];
 /// damage inside the store's own formats keeps the errors of those.
@@ -69,7 +70,11 @@ pub enum BackupError {
         supported: u32,
     },
     /// Bytes are not as they were written, or never were a backup's.
-    #[error("{file} is damaged at {section}, offset {offset}: {message}")]
+    #[error(
+        "{} is damaged at {section}, offset {offset}: {message}{}",
+        path_or_name(path, file),
+        advice(path)
+    )]
     Damaged {
         /// The file.
         file: String,
@@ -79,7 +84,17 @@ pub enum BackupError {
         offset: u64,
         /// Found and expected.
         message: String,
+        /// Where the file lies, if that is in a backup.
+        path: Option<PathBuf>,
     },
+}
+
+/// What to do about damage in a backup.
+fn advice(path: &Option<PathBuf>) -> &'static str {
+    match path {
+        Some(_) => "; restore another backup, or make a new one of the store in another directory",
+        None => "",
+    }
 }
 
 impl BackupError {
@@ -94,6 +109,7 @@ impl BackupError {
             section,
             offset,
             message: message.into(),
+            path: None,
         }
     }
 

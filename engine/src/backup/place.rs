@@ -43,6 +43,7 @@ impl<'a> Place<'a> {
                 section,
                 offset,
                 message,
+                path: _,
             })) => {
                 let message = format!(
                     "{message}; the backup in {} is of no use any more: move it away, or back up \

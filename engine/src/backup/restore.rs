@@ -16,6 +16,7 @@ use super::index::{Index, Item, point_name};
 use super::place::{check_kind, make_dir, read_index, sync_dir};
 use super::transfer::{BackupProgress, BackupStage, Ticker, check_digest, check_length, copy};
 use crate::error::Error;
+use crate::located::in_backup;
 use crate::manifest::names::{LOCK, MANIFEST_DIR, SEGMENTS_DIR, WAL_DIR};
 use crate::options::Options;
 use crate::paths::{is_inside, parent_of};
@@ -60,7 +61,8 @@ pub fn restore(
     progress: &mut dyn FnMut(&BackupProgress),
 ) -> Result<RestoreReport, Error> {
     let vfs = &*env.vfs;
-    let (index, index_bytes) = read_index(vfs, backup)?;
+    let (index, index_bytes) =
+        read_index(vfs, backup).map_err(|error| in_backup(error, backup, backup))?;
     if is_inside(vfs, dest, backup) {
         let reason = "a store inside a backup would be lost with it";
         return Err(BackupError::bad_destination(dest, reason).into());
@@ -72,6 +74,7 @@ pub fn restore(
         Ok(generation) => generation,
         Err(error) => {
             let _ = vfs.remove_dir_all(&aside.yard);
+            let error = in_backup(error, backup, &backup.join(point_name(index.point)));
             return Err(blame(vfs, backup, &index_bytes, error));
         }
     };

@@ -72,25 +72,27 @@ pub enum ManifestError {
         path: PathBuf,
     },
     /// There is a store, but its pointer is gone.
-    #[error("{}: CURRENT is missing though the store has data; run repair", path.display())]
+    #[error("{}: CURRENT is missing though the store has data; restore a backup, or run repair into a new store", path.display())]
     CurrentMissing {
         /// The store path.
         path: PathBuf,
     },
     /// The pointer is damaged.
-    #[error("{0}; run repair")]
+    #[error("{0}; restore a backup, or run repair into a new store")]
     CurrentDamaged(Finding),
     /// `CURRENT` names a generation that has no file. A reader in another process retries
     /// from `CURRENT`; for the writer it is damage.
     #[error(
-        "manifest/MANIFEST-{generation:016x}: both copies are missing though CURRENT names them; run repair"
+        "manifest/MANIFEST-{generation:016x}: both copies are missing though CURRENT names them; restore a backup, or run repair into a new store"
     )]
     GenerationMissing {
         /// The generation.
         generation: u64,
     },
     /// Neither copy is whole.
-    #[error("both copies of manifest generation {generation} are damaged ({a}; {b}); run repair")]
+    #[error(
+        "both copies of manifest generation {generation} are damaged ({a}; {b}); restore a backup, or run repair into a new store"
+    )]
     BothCopiesDamaged {
         /// The generation.
         generation: u64,
@@ -198,10 +200,12 @@ impl PublishError {
 #[non_exhaustive]
 pub enum SideFileError {
     /// The file is damaged, or not the one the manifest names.
-    #[error("{0}; run repair")]
+    #[error("{0}; restore a backup, or run repair into a new store")]
     Damaged(Finding),
     /// The manifest names it and it is not there.
-    #[error("{file}: the manifest names this file and it is missing; run repair")]
+    #[error(
+        "{file}: the manifest names this file and it is missing; restore a backup, or run repair into a new store"
+    )]
     Missing {
         /// The file.
         file: String,

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use chronolith_segments::{DeathKind, Op, RowIdentity, SalvagedSegment, Scope, decode_batch};
-use chronolith_wal::{LogSalvage, SalvagedFrame, epoch_of};
+use chronolith_wal::{LogSalvage, SalvagedFrame, epoch_of, log_name};
 
 use super::identity::Origin;
 use super::ledger::{Entry, Ledger, Place};
@@ -188,6 +188,20 @@ impl Gathered {
                 None => {}
             }
         }
+        let in_doubt = log.in_doubt.iter();
+        for frame in in_doubt.filter(|frame| frame.last_seq() > above) {
+            self.holes.push(log_hole(Missing {
+                file: Some(format!("wal/{}", log_name(frame.file))),
+                first_seq: Some(frame.first_seq),
+                last_seq: Some(frame.last_seq()),
+                records: Some(u64::from(frame.ops)),
+                why: format!(
+                    "in doubt: a whole frame at offset {} behind damage, and the header that would \
+                     say whether it was dropped is lost; it is left out",
+                    frame.offset
+                ),
+            }));
+        }
         for (file, first, last) in ranges {
             self.holes.push(log_hole(Missing {
                 file,
@@ -291,7 +305,7 @@ impl Gathered {
     }
 
     fn lose_frame(&mut self, frame: &SalvagedFrame, why: String, report: &mut RepairReport) {
-        let file = format!("wal/{}", chronolith_wal::log_name(frame.file));
+        let file = format!("wal/{}", log_name(frame.file));
         let section = format!("frame at {}", frame.offset);
         report.damage(&file, &section, Some(frame.offset), &why);
         self.holes.push(log_hole(Missing {

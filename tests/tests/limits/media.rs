@@ -67,7 +67,12 @@ fn a_store_on_read_only_media_is_read_and_unchanged() {
         let refused =
             Store::open(&dir, child_options()).expect_err("a writer on a read-only mount");
         assert_eq!(refused.kind(), ErrorKind::System, "{refused}");
-        assert!(refused.to_string().contains("LOCK"), "{refused}");
+        let text = refused.to_string();
+        let path = dir.join("LOCK").display().to_string();
+        assert!(
+            text.contains(&path) && text.contains("open the store read-only"),
+            "{text}"
+        );
         assert!(contents(mount.path()) == before, "something changed");
         mount.again();
     }

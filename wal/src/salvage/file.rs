@@ -188,6 +188,13 @@ impl FileSalvage {
             .map_or_else(|| first().unwrap_or(0), |header| header.base_seq)
     }
 
+    /// Where the first bytes lie, behind the header, that are no whole frame.
+    pub(super) fn first_hole(&self) -> Option<u64> {
+        let holes = self.holes.iter();
+        let inside = holes.filter(|hole| hole.end > FILE_HEADER_LEN as u64);
+        inside.map(|hole| hole.offset).min()
+    }
+
     /// The holes as gaps with their seqs; those behind a cut belong to no log.
     pub(super) fn gaps(
         &self,

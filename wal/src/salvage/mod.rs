@@ -8,11 +8,14 @@
 //!
 //! * A dropped tail stays dropped: a frame whose seq is above what the next file's header calls
 //!   accepted was never part of the log, however whole it is.
+//! * Where that header is lost, whole frames behind damage are in doubt (`doubt`): a recovery may
+//!   have dropped them, or the damage came later. They are listed apart.
 //! * A frame that a recovery copied is there twice with one seq; either place will do.
 //! * Bytes that cannot be read are as good as damaged ones, 4 KiB at a time.
 //! * A body that quotes a log is searched only where its own header is lost, and a quoted frame
 //!   would need this store's id and its own offset to pass.
 
+mod doubt;
 mod file;
 
 use std::collections::BTreeMap;
@@ -84,6 +87,9 @@ pub struct LogSalvage {
     pub files: usize,
     /// Whole frames of the log, ascending by seq, each seq once.
     pub frames: Vec<SalvagedFrame>,
+    /// Whole frames of which nothing says whether they were accepted, ascending by file and
+    /// offset. None of them is among `frames`.
+    pub in_doubt: Vec<SalvagedFrame>,
     /// Damage, by file and offset.
     pub gaps: Vec<LogGap>,
     /// The writer's last status, where it speaks of the newest epoch.
@@ -143,6 +149,7 @@ pub fn salvage_log(
         .map(|number| missing_file(number, &files))
         .collect();
     let (evidence, status) = evidence_of(&files, status);
+    let in_doubt = doubt::take_doubtful(&mut files, &evidence);
     let newest = files.last().filter(|file| file.number() >= floor);
     let header = newest.and_then(|file| file.header);
     gaps.extend(header.and_then(|header| successor_gap(&header, &files, status.as_ref())));
@@ -165,6 +172,7 @@ pub fn salvage_log(
     Ok(LogSalvage {
         files: files.iter().filter(|file| file.opened).count(),
         frames,
+        in_doubt,
         gaps,
         status,
         end_is_proven,

@@ -117,3 +117,84 @@ fn a_newest_file_that_is_gone_is_a_gap_with_seqs_also_without_status() {
     bed.remove("STATUS");
     assert_eq!(gap_of(&bed), None, "nothing says how many");
 }
+
+/// Frames 0 to 3 in one file, of which a recovery drops 2 (torn) and 3 (whole, behind it); two
+/// more in the file that it begins. Where each frame of a file begins.
+fn dropped_tail(bed: &Bed) -> impl Fn(usize) -> usize {
+    let frame_at = |n: usize| 128 + n * (64 + 104 + 16);
+    let log = Log::create(&bed.env, Path::new(DIR), &small(), 1).expect("creates");
+    (0..2).for_each(|n| commit(&log, &body(n, 100)));
+    (2..4).for_each(|n| drop(log.append(&body(n, 100), 1)));
+    drop(log);
+    bed.edit(&log_name(1), |bytes| bytes[frame_at(2) + 70] ^= 1);
+    let mut recovered = Log::recover(&bed.env, Path::new(DIR), &small()).expect("opens");
+    assert!(recovered.report().dropped.is_some());
+    let log = recovered.start(2).expect("starts");
+    (4..6).for_each(|n| commit(&log, &body(n, 100)));
+    drop(log);
+    frame_at
+}
+
+#[test]
+fn a_dropped_tail_stays_dropped_where_later_frames_say_so() {
+    let bed = Bed::new(10);
+    let _ = dropped_tail(&bed);
+    let expected = [0, 1, 4, 5].map(|n| body(n, 100));
+    assert_eq!(bodies(&salvage(&bed)), expected);
+    // Its header is lost, and the first frame of its epoch knows where the last one ended.
+    bed.edit(&log_name(2), |bytes| bytes[20] ^= 1);
+    let found = salvage(&bed);
+    assert_eq!(
+        (bodies(&found).as_slice(), found.in_doubt.len()),
+        (&expected[..], 0)
+    );
+}
+
+#[test]
+fn a_tail_that_may_have_been_dropped_is_in_doubt() {
+    for with_status in [true, false] {
+        let bed = Bed::new(11);
+        let frame_at = dropped_tail(&bed);
+        bed.edit(&log_name(2), |bytes| {
+            bytes[20] ^= 1;
+            bytes[frame_at(0) + 70] ^= 1;
+        });
+        if !with_status {
+            bed.remove("STATUS");
+        }
+        let found = salvage(&bed);
+        let expected = [0, 1, 5].map(|n| body(n, 100));
+        assert_eq!(bodies(&found), expected, "neither believed");
+        let doubtful: Vec<u64> = found.in_doubt.iter().map(|frame| frame.first_seq).collect();
+        assert_eq!(doubtful, [1 << 40 | 4], "nor passed over");
+        // The same where the whole file is gone.
+        bed.remove(&log_name(2));
+        let found = salvage(&bed);
+        assert_eq!(bodies(&found), [0, 1].map(|n| body(n, 100)));
+        assert_eq!(found.in_doubt.len(), 1);
+    }
+}
+
+/// Damage in a proven part, and the next header lost as well: what the rest of the log proves
+/// is believed as ever.
+#[test]
+fn frames_behind_damage_are_believed_where_anything_proves_them() {
+    let bed = Bed::new(12);
+    let expected = log(&bed);
+    let whole = salvage(&bed);
+    let second = whole
+        .frames
+        .iter()
+        .find(|frame| frame.file == 2)
+        .expect("a second file");
+    assert!(
+        second.first_seq > whole.frames[1].first_seq + 1,
+        "a few in the first"
+    );
+    let first = whole.frames[1];
+    bed.edit(&log_name(1), |bytes| bytes[first.offset as usize + 70] ^= 1);
+    bed.edit(&log_name(2), |bytes| bytes[20] ^= 1);
+    let found = salvage(&bed);
+    assert!(found.in_doubt.is_empty(), "{:?}", found.in_doubt);
+    assert_eq!(bodies(&found).len(), expected.len() - 1);
+}

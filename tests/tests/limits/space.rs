@@ -250,6 +250,55 @@ fn a_disk_without_inodes_is_forgotten_on_and_written_again() {
     fill_forget_and_resume(FEW_FILES);
 }
 
+/// Takes every file that the disk has to give.
+fn take_all_files(mount: &Mount) {
+    let dir = mount.path().join("ballast");
+    for at in 0.. {
+        if std::fs::write(dir.join(format!("more-{at}")), b"").is_err() {
+            return;
+        }
+        assert!(at < 10 * INODES, "the disk always has a file to give");
+    }
+}
+
+#[test]
+fn process_after_process_forgets_on_a_disk_without_inodes() {
+    let mount = match Mount::new(FEW_FILES) {
+        Ok(mount) => mount,
+        Err(why) => return println!("skipped: a disk without inodes: {why}"),
+    };
+    ballast(&mount, FEW_FILES);
+    let dir = mount.path().join("store");
+    let Filled {
+        store,
+        ids: mut owed,
+        ..
+    } = Filled::fill(&dir);
+    store.close().expect("closes without inodes");
+    for round in 0..6 {
+        take_all_files(&mount);
+        let store = Store::open(&dir, options());
+        let store = store.unwrap_or_else(|why| panic!("open {round}: {why}"));
+        assert_eq!(ids(&store.snapshot()), owed, "open {round}");
+        let id = owed.pop_first().expect("a record");
+        assert!(store.forget(scope(), id).expect("forgotten"));
+        match round % 2 {
+            0 => store.close().expect("closes"),
+            _ => drop(store),
+        }
+    }
+    unballast(&mount);
+    let store = Store::open(&dir, options()).expect("opens");
+    assert_eq!(ids(&store.snapshot()), owed);
+    let mut filled = Filled {
+        store,
+        ids: owed,
+        random: 8,
+    };
+    filled.resume();
+    println!("opened, forgotten and closed six times without an inode");
+}
+
 #[test]
 fn a_store_on_a_full_tmpfs_closes_and_opens() {
     fill_close_and_open(TMPFS);

@@ -86,6 +86,8 @@ pub(crate) fn newest_file_lost() -> Check {
     let images = CrashImage::all();
     Check::new("log, its newest file lost with STATUS", 8, move |n| {
         let (env, disk) = log_of(9);
+        disk.sync_dir(Path::new("/"))
+            .expect("the log's directory is durable");
         let lose = |disk: &SimVfs, number| -> Result<(), String> {
             let image = images[usize::try_from(n).unwrap_or(0)];
             let after = disk.crash(image);

@@ -80,9 +80,10 @@ struct RawHeader {
 /// The bytes of a header that say that the next file was begun.
 pub(crate) type Mark = [u8; 12];
 /// Where they stand: what a file says of its successor.
-pub const MARK_AT: u64 = 112;
+pub const MARK_AT: u64 = MARK_BEGIN as u64;
+const MARK_BEGIN: usize = 112;
 const NO_MARK: Mark = [0; 12];
-const _: () = assert!(MARK_AT as usize + size_of::<Mark>() == CRC_COVERS);
+const _: () = assert!(MARK_BEGIN + size_of::<Mark>() == CRC_COVERS);
 // Written in place: a power cut leaves the old bytes or the new ones.
 const _: () = assert!(CRC_COVERS <= 512);
 
@@ -162,7 +163,7 @@ impl FileHeader {
     /// What this file's mark is once its successor was begun.
     pub(crate) fn mark(&self) -> Mark {
         let mut bytes = self.encode();
-        bytes[MARK_AT as usize..CRC_COVERS].copy_from_slice(b"next follows");
+        bytes[MARK_BEGIN..CRC_COVERS].copy_from_slice(b"next follows");
         let mut mark = NO_MARK;
         mark.copy_from_slice(&xxh3_128(&bytes).to_le_bytes()[..size_of::<Mark>()]);
         mark
@@ -171,7 +172,7 @@ impl FileHeader {
     /// The header as it is once its successor was begun.
     pub(crate) fn encode_marked(&self) -> [u8; FILE_HEADER_LEN] {
         let mut bytes = self.encode();
-        bytes[MARK_AT as usize..CRC_COVERS].copy_from_slice(&self.mark());
+        bytes[MARK_BEGIN..CRC_COVERS].copy_from_slice(&self.mark());
         bytes
     }
 
@@ -188,7 +189,7 @@ impl FileHeader {
         }
         // Before the format: a flipped bit there is damage and asks for no newer version.
         let mut born = *bytes;
-        born[MARK_AT as usize..CRC_COVERS].copy_from_slice(&NO_MARK);
+        born[MARK_BEGIN..CRC_COVERS].copy_from_slice(&NO_MARK);
         if raw.crc.get() != crc32fast::hash(&born[..CRC_COVERS]) {
             return Err(damaged());
         }

@@ -177,9 +177,10 @@ fn repair_many(dir: &Path, count: u64) -> Result<(), Error> {
     write_segments(dir, count, &mut 3)?;
     for name in ["whole", "rebuilt"] {
         if name == "rebuilt" {
-            std::fs::remove_file(dir.join("CURRENT")).expect("removed");
-            std::fs::remove_dir_all(dir.join("manifest")).expect("removed");
-            std::fs::create_dir(dir.join("manifest")).expect("created");
+            let vfs = Env::real().vfs;
+            vfs.remove_file(&dir.join("CURRENT")).expect("removed");
+            vfs.remove_dir_all(&dir.join("manifest")).expect("removed");
+            vfs.create_dir(&dir.join("manifest")).expect("created");
         }
         let mut files = 0;
         let dest = dir.with_file_name(name);

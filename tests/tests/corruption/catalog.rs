@@ -20,7 +20,7 @@ use super::fixture::{DIR, START_US, contents, forget, write};
 const SCRUBS_A_FILE: usize = 120;
 const OPENS_A_FILE: usize = 3;
 /// The same under a whole store in the deep tier.
-const DEEP_OPENS_A_FILE: usize = 400;
+const DEEP_OPENS_A_FILE: usize = 250;
 
 /// The wall stands still, so that two answers are the same.
 #[derive(Debug)]

@@ -61,8 +61,8 @@ pub use prepared::{
     Prepared, TokenCounter, VectorFormat, VectorSpace, check_vector, prepare_vector,
 };
 pub use read::{
-    LENGTH_LONG, Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds, TermEntry,
-    TermStream, TermVisit, TimeOrder, Zone,
+    LENGTH_LONG, Near, Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds,
+    TermEntry, TermStream, TermVisit, TimeOrder, Zone,
 };
 pub use record::{Record, RowFields, SourceClass, TIME_MAX_US, TIME_MIN_US};
 pub use scope::{KeyRange, Scope, ScopeRanges, ScopeSelector};

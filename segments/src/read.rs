@@ -186,6 +186,15 @@ pub struct TermEntry {
     pub(crate) place: TermPlace,
 }
 
+/// What of a look-up is brought near beforehand; see [`Partition::bring_near`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Near {
+    /// Where the index says in which block a term would be.
+    Index,
+    /// The block, which takes the index being near.
+    Block,
+}
+
 /// Where a partition keeps a term's postings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TermPlace {
@@ -338,6 +347,18 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Damage in the dictionary.
     fn term(&self, term: &[u8]) -> Result<Option<TermEntry>>;
+
+    /// Brings near what looking `terms` up will read, without waiting for it: asked of many
+    /// partitions before the first is looked into, their waiting times run side by side. Changes
+    /// no answer and reports no damage.
+    fn bring_near(&self, terms: &[&[u8]], near: Near) {
+        let _ = (terms, near);
+    }
+
+    /// Brings near the first of a term's postings; as [`Partition::bring_near`].
+    fn bring_postings_near(&self, term: &TermEntry) {
+        let _ = term;
+    }
 
     /// As [`Partition::term`] for each of `terms`, in their order; cheaper than one by one.
     ///

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chronolith_segments::analyze::Analyzer;
-use chronolith_segments::impact_token;
+use chronolith_segments::{Near, impact_token};
 use chronolith_vfs::planted::{self, Bug};
 
 use super::bm25::{Statistics, TermScorer, idf};
@@ -205,6 +205,11 @@ fn resolve(
 }
 
 fn look_up<'v>(views: &'v [View], names: &[&[u8]]) -> Result<(Vec<u64>, Vec<Found<'v>>), Error> {
+    for near in [Near::Index, Near::Block] {
+        for view in views {
+            view.partition().bring_near(names, near);
+        }
+    }
     let mut frequencies = vec![0; names.len()];
     let mut found = Vec::with_capacity(views.len());
     for (index, view) in views.iter().enumerate() {

@@ -51,6 +51,13 @@ impl<'v> Found<'v> {
         Ok(found)
     }
 
+    /// Brings the first postings of all terms near, without waiting for them.
+    pub(crate) fn bring_near(&self, view: &View) {
+        for entry in self.terms.iter().filter_map(|term| term.entry.as_ref()) {
+            view.partition().bring_postings_near(entry);
+        }
+    }
+
     /// The term's entry, where a row of the view's runs holds it.
     pub(crate) fn entry(&self, term: usize) -> Option<&TermEntry> {
         let found = self.terms.get(term)?;

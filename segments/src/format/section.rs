@@ -14,6 +14,9 @@ use crate::error::SegmentError;
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
+/// Bytes that the processor fetches at once.
+const CACHE_LINE: usize = 64;
+
 /// How a segment's bytes reach the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadMode {
@@ -190,6 +193,18 @@ impl Section {
         match &self.0.source {
             Source::Mapped(bytes) => self.mapped(bytes, offset..end).map(Cow::Borrowed),
             Source::Positioned(file) => self.positioned(&**file, offset..end).map(Cow::Owned),
+        }
+    }
+
+    /// Asks the processor for `len` bytes at `offset`, which will be read soon; does not wait,
+    /// does not verify.
+    #[inline]
+    pub(crate) fn prefetch(&self, offset: u64, len: usize) {
+        if let Source::Mapped(bytes) = &self.0.source {
+            let at = index(self.0.place.offset.saturating_add(offset));
+            for line in (0..len).step_by(CACHE_LINE) {
+                bytes.prefetch(at.saturating_add(line));
+            }
         }
     }
 

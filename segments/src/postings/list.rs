@@ -39,6 +39,17 @@ impl PostingLists {
         }
     }
 
+    /// Brings near the first bytes of a list, without waiting.
+    pub(crate) fn bring_near(&self, place: ListPlace) {
+        match place {
+            ListPlace::One { .. } => {}
+            ListPlace::Short { offset, bytes } => self.postings.prefetch(offset, bytes as usize),
+            ListPlace::Long { skip_offset } => {
+                self.skip.prefetch(skip_offset, HEADER_BYTES + ENTRY_BYTES);
+            }
+        }
+    }
+
     /// Rows of the segment.
     #[inline]
     pub(super) fn rows(&self) -> u32 {

@@ -9,8 +9,8 @@ use super::{Result, Segment};
 use crate::error::SegmentError;
 use crate::postings::{ListPlace, PostingsCursor, TermInfo};
 use crate::read::{
-    Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds, TermEntry, TermPlace,
-    TermStream, TermVisit, TimeOrder, Zone,
+    Near, Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds, TermEntry,
+    TermPlace, TermStream, TermVisit, TimeOrder, Zone,
 };
 use crate::record::RowFields;
 use crate::scope::ScopeRanges;
@@ -178,6 +178,19 @@ impl Partition for Segment {
     fn term(&self, term: &[u8]) -> Result<Option<TermEntry>> {
         let found = self.terms()?.get(term)?;
         found.map(|info| self.entry_of(&info)).transpose()
+    }
+
+    fn bring_near(&self, terms: &[&[u8]], near: Near) {
+        // A dictionary that does not open says so when a term is looked up.
+        if let Ok(dictionary) = self.terms() {
+            dictionary.bring_near(terms, near);
+        }
+    }
+
+    fn bring_postings_near(&self, term: &TermEntry) {
+        if let (TermPlace::Segment(place), Ok(terms)) = (term.place, self.terms()) {
+            terms.bring_postings_near(place);
+        }
     }
 
     fn terms_of(&self, terms: &[&[u8]]) -> Result<Vec<Option<TermEntry>>> {

@@ -14,7 +14,7 @@ use crate::error::SegmentError;
 use crate::format::Section;
 use crate::format::bytes::index as row_index;
 use crate::postings::{ListPlace, PostingLists, PostingsCursor, TermInfo};
-use crate::read::{Postings, TermBounds, TermStream, TermVisit};
+use crate::read::{Near, Postings, TermBounds, TermStream, TermVisit};
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -94,6 +94,34 @@ impl Terms {
             wide: is_wide(row_index(rows)),
             lists,
         })
+    }
+
+    /// See [`crate::Partition::bring_near`].
+    pub(crate) fn bring_near(&self, terms: &[&[u8]], near: Near) {
+        let bucket_bytes = self.shape.bucket_bytes();
+        for term in terms {
+            let (bucket, tag) = place_of(hash_of(term, self.shape.seed), self.shape.buckets);
+            if near == Near::Index {
+                let at = u64::from(bucket) * bucket_bytes as u64;
+                self.section.prefetch(at, bucket_bytes);
+                continue;
+            }
+            let Ok(places) = self.bucket(self.whole(), bucket) else {
+                continue;
+            };
+            for number in places.with_tag(tag) {
+                let place = number as usize;
+                if let Some([start, end]) = self.starts.get(place..place + 2) {
+                    let at = self.shape.blocks_at() + u64::from(*start);
+                    self.section.prefetch(at, (end - start) as usize);
+                }
+            }
+        }
+    }
+
+    /// See [`crate::Partition::bring_postings_near`].
+    pub(crate) fn bring_postings_near(&self, place: ListPlace) {
+        self.lists.bring_near(place);
     }
 
     /// What is known of a term; `None` where no row of the segment holds it.

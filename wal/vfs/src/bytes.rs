@@ -5,6 +5,8 @@ use std::ops::Deref;
 
 use bytes::Bytes;
 
+use crate::map;
+
 /// The bytes of a sealed file, cheap to clone. Unlinking the file does not end them.
 #[derive(Clone)]
 pub struct FileBytes(Bytes);
@@ -13,6 +15,13 @@ impl FileBytes {
     /// Wraps any owner of bytes: a vector, or the mapping module's map.
     pub fn new(owner: impl AsRef<[u8]> + Send + 'static) -> Self {
         Self(Bytes::from_owner(owner))
+    }
+
+    /// Asks the processor for the line of its cache that holds the byte at `at`, without
+    /// waiting: what is read a little later is there then. Nothing happens past the end.
+    #[inline]
+    pub fn prefetch(&self, at: usize) {
+        map::prefetch(&self.0, at);
     }
 }
 

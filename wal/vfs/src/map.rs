@@ -1,4 +1,4 @@
-//! The one place that maps files into memory.
+//! The one place that maps files into memory, and asks the processor for parts of them.
 
 #![expect(
     unsafe_code,
@@ -36,4 +36,18 @@ pub(crate) fn map(file: &File, len: u64) -> io::Result<FileBytes> {
     // whose contract says the same.
     let mapped: Mmap = unsafe { options.map(file) }?;
     Ok(FileBytes::new(mapped))
+}
+
+/// Asks for the line of the cache that holds the byte at `at`, and does not wait for it.
+#[inline]
+pub(crate) fn prefetch(bytes: &[u8], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(byte) = bytes.get(at) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch is a hint that neither faults nor changes what the program sees;
+        // the address is that of a byte of the slice.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, at);
 }

@@ -119,6 +119,7 @@ impl Candidates {
         mut visit: impl FnMut(u32, i32) -> Result<i64, SegmentError>,
     ) -> Result<(), SegmentError> {
         let pairs = self.rows.iter().zip(&self.sums);
+        let pairs = pairs.filter(|(_, sum)| i64::from(**sum) >= need);
         self.keys.clear();
         self.keys
             .extend(pairs.map(|(row, sum)| pack_by_sum(*row, *sum)));

@@ -170,6 +170,7 @@ impl<'w, 'v> Visit<'w, 'v> {
             if part.was_cut {
                 break;
             }
+            self.bring_near(place + 1);
             self.score(place, top, &mut part.counters, pace, &mut scratch)?;
             part.was_cut = pace.was_cut();
             if part.was_cut {
@@ -179,6 +180,15 @@ impl<'w, 'v> Visit<'w, 'v> {
         }
         SCRATCH.set(scratch);
         Ok(part)
+    }
+
+    /// The next view's postings come while this one's are scored.
+    fn bring_near(&self, place: usize) {
+        if let (Some(bounded), Some(found)) = (self.order.get(place), self.found.get(place))
+            && let Ok(found) = found.try_lock()
+        {
+            found.bring_near(&self.views[bounded.index]);
+        }
     }
 
     /// Scores every run of a view.

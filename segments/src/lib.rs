@@ -66,7 +66,7 @@ pub use read::{
 };
 pub use record::{Record, RowFields, SourceClass, TIME_MAX_US, TIME_MIN_US};
 pub use scope::{KeyRange, Scope, ScopeRanges, ScopeSelector};
-pub use scores::{ScoreRow, ScoreTable, Scores, Sums};
+pub use scores::{ScoreTable, Scores, Sums};
 pub use segment::{
     Description, Finding, RowIdentity, SalvagedSegment, Scrub, SectionDescription, Segment,
 };

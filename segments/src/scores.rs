@@ -10,7 +10,7 @@ use crate::read::LENGTH_LONG;
 type Result<T> = std::result::Result<T, SegmentError>;
 
 /// Contributions by length: a place for each value of a byte, so that no index leaves it.
-pub type ScoreRow = [i32; 256];
+type ScoreRow = [i32; 256];
 
 /// Says of a place of a [`ScoreTable`] that the query must be asked.
 const ASK: i32 = -1;

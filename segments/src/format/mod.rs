@@ -13,6 +13,7 @@
 //! |---|---|---|---|
 //! | header: magic, version, store id, file number | 64 with crc | exact | `frame::read_header`, and the digest |
 //! | section bytes | up to file size | - | [`Section::get`], block by block, before first use |
+//! | zeros between sections | up to 63 | 0 | scrub; nothing else reads them |
 //! | checksum table: crc32 of every block, in section table order | 4 each | - | the digest |
 //! | footer: section table, identity of analyzer, vector space and counter, bucket, zone, lineage | up to 16 MiB | see `footer` | the digest, then `Footer::decode` |
 //! | trailer: tail offset and lengths, digest, version, magic | 48 with crc | exact | `Trailer::read` |
@@ -38,8 +39,8 @@ pub(crate) use footer::{FOOTER_BYTES_MAX, Footer, LINEAGE_MAX, SectionEntry};
 pub(crate) use section::{FileIdentity, SectionPlace, Source};
 
 /// The format version that is written, and the only one that is read. Version 0 had an FST over
-/// terms and no bounds.
-pub const FORMAT_VERSION: u32 = 1;
+/// terms and no bounds; in version 1 all postings outside blocks were varints.
+pub const FORMAT_VERSION: u32 = 2;
 /// Unit of checksums inside a section, bytes.
 pub const BLOCK_BYTES: usize = 16 << 10;
 /// Sections start at multiples of this: a cache line.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chronolith_vfs::planted::{self, Bug};
 use chronolith_vfs::{FileBytes, VfsFile};
 
-use super::BLOCK_BYTES;
+use super::{BLOCK_BYTES, SECTION_ALIGN};
 use crate::error::SegmentError;
 
 type Result<T> = std::result::Result<T, SegmentError>;
@@ -255,6 +255,34 @@ impl Section {
     pub fn corrupt(&self, offset: u64, message: impl Into<String>) -> SegmentError {
         let offset = self.0.place.offset.saturating_add(offset);
         SegmentError::corrupt(&*self.0.file, self.0.name, offset, message)
+    }
+
+    /// Where the section starts in its file, and where it ends.
+    pub(crate) fn file_place(&self) -> Range<u64> {
+        let start = self.0.place.offset;
+        start..start + self.len()
+    }
+
+    /// The bytes between `from`, an offset in the file, and the section: no checksum covers
+    /// them. At most [`SECTION_ALIGN`].
+    ///
+    /// # Errors
+    /// `Corrupt` where they are more; the system's error.
+    pub(crate) fn gap_before(&self, from: u64) -> Result<Vec<u8>> {
+        let start = self.0.place.offset;
+        let gap = start.checked_sub(from).filter(|gap| *gap <= SECTION_ALIGN);
+        let Some(gap) = gap else {
+            return Err(self.corrupt(0, format!("the section before it ends at {from}")));
+        };
+        match &self.0.source {
+            Source::Mapped(bytes) => Ok(bytes[index(from)..index(start)].to_vec()),
+            Source::Positioned(file) => {
+                let mut bytes = vec![0; index(gap)];
+                file.read_exact_at(&mut bytes, from)
+                    .map_err(|e| SegmentError::io("read", &*self.0.file, e))?;
+                Ok(bytes)
+            }
+        }
     }
 
     /// Verifies one block anew, whatever was verified before: for a scrub.

@@ -89,7 +89,8 @@ impl LongCursor<'_> {
             };
             while let Some((row, sum)) = asked.next_if(|(row, _)| **row <= last) {
                 place += block.position(place, *row);
-                if place == block.len || block.rows[place] != *row {
+                let is_inside = place < block.len && first + rank_of(place) < self.end;
+                if !is_inside || block.rows[place] != *row {
                     continue;
                 }
                 if !is_valued {

@@ -265,3 +265,63 @@ fn take_varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(rows: &[u32], freqs: &[u32]) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode(None, rows, freqs, &mut out);
+        let (mut found, mut found_freqs) = (vec![0; rows.len()], vec![0; rows.len()]);
+        let decoded = decode(None, &out, 1 << 30, &mut found, &mut found_freqs);
+        assert!(decoded.is_some());
+        assert_eq!((&*found, &*found_freqs), (rows, freqs));
+        out
+    }
+
+    #[test]
+    fn the_bytes_of_each_kind_are_these() {
+        // Varints: gap * 2 + 1 where the frequency is 1; else gap * 2, frequency - 2.
+        assert_eq!(bytes(&[3, 100, 101], &[1, 5, 1]), [7, 0xc0, 1, 3, 1]);
+        // Packed: gaps of 2 bits, all frequencies 1.
+        let rows: Vec<u32> = (0..16).map(|i| i * 4).collect();
+        let packed = bytes(&rows, &[1; 16]);
+        assert_eq!(packed, [2, 0, 0xfc, 0xff, 0xff, 0xff]);
+        // Frequencies 1 and 2: one bit each behind the gaps.
+        let freqs: Vec<u32> = (0..16).map(|i| 1 + i % 2).collect();
+        let packed = bytes(&rows, &freqs);
+        assert_eq!(packed, [2, 1, 0xfc, 0xff, 0xff, 0xff, 0xaa, 0xaa]);
+        // One far row among near ones: varints, 255 first.
+        let mut far: Vec<u32> = (0..15).collect();
+        far.push(1 << 29);
+        let varints = bytes(&far, &[1; 16]);
+        assert_eq!(varints[..16], [vec![255], vec![1; 15]].concat());
+        assert_eq!(varints[16..], [0xe3, 0xff, 0xff, 0xff, 3]);
+        // The longest.
+        let rows: Vec<u32> = (0..127).map(|i| i * 8).collect();
+        assert_eq!(
+            bytes(&rows, &[1; 127]).len(),
+            2 + (127_usize * 3).div_ceil(8)
+        );
+    }
+
+    #[test]
+    fn packed_bytes_of_another_length_or_width_are_refused() {
+        let rows: Vec<u32> = (0..16).map(|i| i * 4).collect();
+        let whole = bytes(&rows, &[1; 16]);
+        let (mut found, mut freqs) = ([0; 16], [0; 16]);
+        let mut decodes =
+            |bytes: &[u8], end| decode(None, bytes, end, &mut found, &mut freqs).is_some();
+        assert!(decodes(&whole, 61));
+        assert!(!decodes(&whole, 60), "the last row is 60");
+        assert!(!decodes(&whole[..whole.len() - 1], 61));
+        assert!(!decodes(&[&*whole, &[0]].concat(), 61));
+        for (gaps, counts) in [(33, 0), (2, 33), (254, 0)] {
+            let mut wide = whole.clone();
+            (wide[0], wide[1]) = (gaps, counts);
+            assert!(!decodes(&wide, 61));
+        }
+        assert!(!decodes(&[], 61));
+    }
+}

@@ -149,7 +149,7 @@ fn a_file_of_another_store_number_or_time_does_not_open() {
         refused,
         Err(SegmentError::Version {
             found: 9,
-            supported: 1,
+            supported: 2,
             ..
         })
     ));

@@ -195,7 +195,7 @@ fn the_bytes_of_a_tiny_segment_are_those_of_the_dump() {
     write_all(&vfs, &spec(7), rows());
     let bytes = vfs.bytes(&dir().join(segment_file_name(7)));
     let found = dump(&bytes);
-    let (text, fixture) = (path("segment_v1.txt"), path("segment_v1.seg"));
+    let (text, fixture) = (path("segment_v2.txt"), path("segment_v2.seg"));
     if std::env::var_os("CHRONOLITH_BLESS").is_some() {
         std::fs::write(&text, &found).expect("written");
         if !fixture.exists() {

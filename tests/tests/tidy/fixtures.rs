@@ -39,12 +39,13 @@ const FORMATS: [Format; 7] = [
         fixtures: &[(0, &["engine/tests/golden/backup-0.hex"])],
     },
     Format {
-        // Version 0 is refused.
+        // Versions before the newest are refused.
         path: "segments/src/format/mod.rs",
         constant: "FORMAT_VERSION",
         fixtures: &[
             (0, &["segments/tests/golden/segment_v0.txt"]),
             (1, &["segments/tests/golden/segment_v1.txt"]),
+            (2, &["segments/tests/golden/segment_v2.txt"]),
         ],
     },
     Format {

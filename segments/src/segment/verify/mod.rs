@@ -1,6 +1,6 @@
 //! Is every byte of a segment what was written, and do its parts agree with each other?
 //!
-//! First every checksum block, whatever it belongs to; then, where all blocks are whole, the
+//! First every checksum block, whatever it belongs to, and the zeros between sections; then, where all blocks are whole, the
 //! sections against each other: a writer's mistake, or a file of another hand, has right
 //! checksums too.
 //!
@@ -19,6 +19,7 @@ use chronolith_vfs::Vfs;
 use super::load::Loaded;
 use super::{Result, Segment};
 use crate::error::SegmentError;
+use crate::format::frame::HEADER_BYTES;
 use crate::format::{BLOCK_BYTES, ReadMode, Section, SectionKind};
 
 /// Findings after which a scrub stops: a file that is damaged all over needs no longer list.
@@ -116,6 +117,19 @@ impl Segment {
     }
 }
 
+/// The bytes before a section are zeros. Nobody reads them, so no checksum covers them; a disk
+/// that changed them is worth a word all the same.
+fn check_gap(section: &Section, from: u64) -> Result<()> {
+    let gap = section.gap_before(from)?;
+    if gap.iter().all(|byte| *byte == 0) {
+        return Ok(());
+    }
+    Err(section.corrupt(
+        0,
+        format!("the bytes between {from} and the section are not zeros"),
+    ))
+}
+
 /// Collects what is wrong with one file.
 struct Found {
     file: String,
@@ -133,7 +147,10 @@ impl Found {
     /// Every block of every section; unknown kinds too. `progress` gets bytes read so far.
     fn scrub(&mut self, sections: &[Section], progress: &mut dyn FnMut(u64)) {
         let mut read = 0;
+        let mut end = HEADER_BYTES as u64;
         for section in sections {
+            self.note(check_gap(section, end));
+            end = section.file_place().end;
             for block in 0..section.blocks() {
                 self.scrub.blocks += 1;
                 self.note(section.scrub_block(block));

@@ -59,6 +59,10 @@ struct Shape {
     flushes: usize,
     words: usize,
     days: i64,
+    /// Event times.
+    times: usize,
+    /// One record in so many has the tag that few have; 0 = none.
+    rare_tag: usize,
 }
 
 impl Shape {
@@ -68,6 +72,8 @@ impl Shape {
             flushes: random.pick(&[0, 1, 2, 5, 20, 64]),
             words: random.pick(&[2, 6, 30, 300]),
             days: random.pick(&[1, 3, 40]),
+            times: 1000,
+            rare_tag: 0,
         }
     }
 }
@@ -88,8 +94,8 @@ fn text(random: &mut Random, words: usize) -> String {
 fn record(random: &mut Random, shape: &Shape, at: usize) -> Record {
     let scope = Scope::parse(random.pick(&SCOPES)).expect("a scope");
     // Few times and few ids: ties go to the last rule of the order.
-    let hours = shape.days * 24;
-    let hour = i64::try_from(random.below(1000)).expect("small") * hours / 1000;
+    let (hours, times) = (shape.days * 24, shape.times);
+    let hour = i64::try_from(random.below(times) * 1000 / times).expect("small") * hours / 1000;
     let id = match random.one_in(8) {
         true => format!("r{}", random.below(at + 1)),
         false => format!("r{at}"),
@@ -97,6 +103,9 @@ fn record(random: &mut Random, shape: &Shape, at: usize) -> Record {
     let mut record = Record::new(scope, id, hour * DAY_US / 24, text(random, shape.words));
     if random.one_in(3) {
         record.tags = vec![random.pick(&["red", "blue"]).into()];
+    }
+    if shape.rare_tag > 0 && random.one_in(shape.rare_tag) {
+        record.tags.push("green".into());
     }
     record.source_class = random.pick(&[
         None,
@@ -218,10 +227,19 @@ fn ask(store: &Store, request: &Request) -> Response {
     store.retrieve(request).expect("answers")
 }
 
-/// Asks `questions` both ways; returns how many partitions bounds ruled out.
-fn compare(random: &mut Random, shape: &Shape, questions: usize) -> u64 {
+/// What the pruned answers were spared by.
+#[derive(Default)]
+struct Seen {
+    /// Partitions that bounds ruled out.
+    bounded: u64,
+    /// Answers with hits for which rows were picked by filters, not by postings.
+    picked: u64,
+}
+
+/// Asks `questions` both ways.
+fn compare(random: &mut Random, shape: &Shape, questions: usize) -> Seen {
     let store = store(random, shape);
-    let mut bounded = 0;
+    let mut seen = Seen::default();
     for number in 0..questions {
         let request = question(random, shape);
         let (pruned, all) = match (
@@ -241,11 +259,13 @@ fn compare(random: &mut Random, shape: &Shape, questions: usize) -> u64 {
             serde_json::to_string(&all.hits).expect("JSON"),
             "question {number}: {request:?}"
         );
-        bounded += pruned.plan.layout.sparse.partitions_bounded;
+        let counters = pruned.plan.layout.sparse;
+        seen.bounded += counters.partitions_bounded;
+        seen.picked += u64::from(counters.rows_picked > 0 && !pruned.hits.is_empty());
         assert!(pruned.plan.layout.sparse.postings <= all.plan.layout.sparse.postings);
     }
     store.close().expect("closes");
-    bounded
+    seen
 }
 
 #[test]
@@ -254,7 +274,7 @@ fn a_pruned_answer_is_the_exhaustive_one() {
     let mut bounded = 0;
     for _ in 0..60 {
         let shape = Shape::random(&mut random);
-        bounded += compare(&mut random, &shape, 160);
+        bounded += compare(&mut random, &shape, 160).bounded;
     }
     assert!(
         bounded > 0,
@@ -270,8 +290,61 @@ fn windows_of_a_long_run_make_no_difference() {
         flushes: 1,
         words: 60,
         days: 1,
+        times: 1000,
+        rare_tag: 0,
     };
     compare(&mut random, &shape, 400);
+}
+
+#[test]
+fn rows_that_a_filter_picks_are_scored_as_all_others() {
+    let mut random = Random(10);
+    let shape = Shape {
+        records: 12_000,
+        flushes: 1,
+        words: 6,
+        days: 1000,
+        times: 1000,
+        rare_tag: 120,
+    };
+    let seen = compare(&mut random, &shape, 250);
+    assert!(seen.picked > 5, "{} answers of rows picked", seen.picked);
+}
+
+#[test]
+fn a_required_word_that_is_worth_nothing_still_drives() {
+    let (env, _disk, _clock) = Env::sim(3);
+    let options = Options {
+        maintenance: Maintenance::Manual,
+        env,
+        ..Options::create(Setup::default())
+    };
+    let store = Store::open("/store", options).expect("opens");
+    let mut batch = Batch::new();
+    for at in 0..2000 {
+        let rare = if at % 40 == 0 { " rare" } else { "" };
+        let scope = Scope::parse("a").expect("a scope");
+        batch.upsert(Record::new(
+            scope,
+            format!("r{at}"),
+            at,
+            format!("common{rare}"),
+        ));
+    }
+    store.write(batch).expect("writes");
+    store.flush().expect("flushes");
+    let request = Request::within(ScopeSelector::parse("/").expect("the root"))
+        .mode(Mode::Sparse)
+        .now_us(0);
+    // A weight of which every contribution rounds to nothing.
+    let request = request.query_text("common +rare^0.00000001");
+    let request = request.expect("a query");
+    let (pruned, all) = (
+        ask(&store, &request),
+        ask(&store, &request.clone().exhaustive()),
+    );
+    assert_eq!(pruned.hits, all.hits);
+    assert_eq!(pruned.hits.len(), 10);
 }
 
 #[test]
@@ -282,6 +355,8 @@ fn a_spent_budget_says_what_it_may_have_missed_and_more_time_is_never_worse() {
         flushes: 20,
         words: 30,
         days: 40,
+        times: 1000,
+        rare_tag: 0,
     };
     let store = store(&mut random, &shape);
     let request = Request::within(ScopeSelector::parse("/").expect("the root"))

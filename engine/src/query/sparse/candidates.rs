@@ -56,6 +56,7 @@ impl Candidates {
     }
 
     /// As [`Candidates::scan`], from the sums of the rows that were `touched`, in their order.
+    /// `need` may be less than 1 where no row was touched twice.
     pub(super) fn gather(&mut self, start: u32, touched: &[u32], sums: &mut [i32], need: i32) {
         self.clear();
         for row in touched {

@@ -153,9 +153,7 @@ impl Pass<'_, '_> {
             if touched {
                 for row in start..end {
                     let sum = std::mem::take(&mut sums[(row - start) as usize]);
-                    if sum > 0 {
-                        self.take(row, sum)?;
-                    }
+                    self.take(row, sum)?;
                 }
                 self.offer_waiting()?;
             }
@@ -191,7 +189,11 @@ impl Pass<'_, '_> {
         Ok(())
     }
 
+    /// Offers a row, unless it gets nothing.
     fn take(&mut self, row: u32, sum: i64) -> Result<(), SegmentError> {
+        if sum == 0 {
+            return Ok(());
+        }
         self.counters.rows_scored += 1;
         let base = shown(sum);
         let time_us = self.view.partition().event_time_us(row)?;

@@ -11,9 +11,16 @@ use super::table::TermTable;
 use crate::query::lookup::Cursor;
 use crate::query::view::View;
 
+/// One term's postings in one run, and what none of them contributes more than.
+pub(super) struct Member<'a> {
+    pub(super) cursor: Cursor<'a>,
+    pub(super) table: &'a TermTable,
+    pub(super) bound: i64,
+}
+
 /// The members' postings in one run.
 pub(super) struct Group<'a> {
-    members: Vec<(Cursor<'a>, &'a TermTable)>,
+    members: Vec<Member<'a>>,
     /// One member's postings of a window.
     rows: Vec<u32>,
     freqs: Vec<u32>,
@@ -22,7 +29,7 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    pub(super) fn new(members: Vec<(Cursor<'a>, &'a TermTable)>) -> Self {
+    pub(super) fn new(members: Vec<Member<'a>>) -> Self {
         Self {
             members,
             rows: Vec::new(),
@@ -33,7 +40,7 @@ impl<'a> Group<'a> {
 
     /// Postings of all members.
     pub(super) fn count(&self) -> u64 {
-        let counts = self.members.iter().map(|(cursor, _)| cursor.count());
+        let counts = self.members.iter().map(|member| member.cursor.count());
         counts.map(u64::from).sum()
     }
 
@@ -51,12 +58,14 @@ impl<'a> Group<'a> {
         sums: &mut Sums<'_>,
     ) -> Result<(), SegmentError> {
         self.merged.clear();
-        for (cursor, table) in &mut self.members {
+        for member in &mut self.members {
             self.rows.clear();
             self.freqs.clear();
-            cursor.read_until(rows.end, &mut self.rows, &mut self.freqs)?;
+            let (read, freqs) = (&mut self.rows, &mut self.freqs);
+            member.cursor.read_until(rows.end, read, freqs)?;
             let (read, merged) = (self.rows.iter().zip(&self.freqs), &mut self.merged);
-            table.with_scores(view, lengths, |scores| {
+            let worth = member.table.of(view, lengths, member.bound);
+            worth.with_scores(|scores| {
                 for (row, freq) in read.filter(|(row, _)| **row >= rows.start) {
                     merged.push((*row, scores.of(*row, *freq)?));
                 }
@@ -81,10 +90,11 @@ impl<'a> Group<'a> {
     ) -> Result<(), SegmentError> {
         for (row, sum) in rows.iter().zip(sums) {
             let mut best = 0;
-            for (cursor, table) in &mut self.members {
-                let freq = cursor.freq_at(*row)?;
+            for member in &mut self.members {
+                let freq = member.cursor.freq_at(*row)?;
                 if freq > 0 {
-                    best = best.max(table.score(view, lengths, *row, freq)?);
+                    let worth = member.table.of(view, lengths, member.bound);
+                    best = best.max(worth.score(*row, freq)?);
                 }
             }
             *sum += best;

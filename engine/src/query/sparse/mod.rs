@@ -53,9 +53,12 @@ pub struct SparseCounters {
     pub partitions_bounded: u64,
     /// Windows of rows.
     pub windows: u64,
-    /// Postings decoded and scored.
+    /// Postings read and added up; of a group its rows.
     pub postings: u64,
-    /// Single look-ups of a row in a term that was not read.
+    /// Rows that a time range or tags left, so few that they were asked for in all terms instead
+    /// of terms being read.
+    pub rows_picked: u64,
+    /// Rows asked for in terms, or groups of them, that were not read.
     pub rows_asked: u64,
     /// Rows whose whole score was computed.
     pub rows_scored: u64,
@@ -69,6 +72,7 @@ impl SparseCounters {
         self.partitions_bounded += other.partitions_bounded;
         self.windows += other.windows;
         self.postings += other.postings;
+        self.rows_picked += other.rows_picked;
         self.rows_asked += other.rows_asked;
         self.rows_scored += other.rows_scored;
         self.rows_filtered += other.rows_filtered;

@@ -88,7 +88,8 @@ impl List<'_> {
     ) -> Result<(), SegmentError> {
         match &mut self.scored {
             Scored::Term(cursor, table) => {
-                table.with_scores(view, lengths, |scores| cursor.add_until(rows, scores, sums))
+                let worth = table.of(view, lengths, self.bound);
+                worth.with_scores(|scores| cursor.add_until(rows, scores, sums))
             }
             Scored::Group(group) => group.add_until(rows, view, lengths, sums),
         }
@@ -104,7 +105,8 @@ impl List<'_> {
         let (rows, sums) = (&candidates.rows, &mut candidates.sums);
         match &mut self.scored {
             Scored::Term(cursor, table) => {
-                table.with_scores(view, lengths, |scores| cursor.add_at(rows, scores, sums))
+                let worth = table.of(view, lengths, self.bound);
+                worth.with_scores(|scores| cursor.add_at(rows, scores, sums))
             }
             Scored::Group(group) => group.add_at(rows, view, lengths, sums),
         }
@@ -188,7 +190,8 @@ impl RunScorer<'_, '_, '_> {
             let postings: u64 = lists.counts[..read].iter().sum();
             let width = window_rows(run, postings);
             let end = run.rows.end.min(start.saturating_add(width));
-            let is_sparse = postings * DENSE_SHARE <= run.rows.len() as u64;
+            // The rows of a list that drives are taken whatever they get from it.
+            let is_sparse = lists.is_driven || postings * DENSE_SHARE <= run.rows.len() as u64;
             self.counters.windows += 1;
             self.read(start..end, &mut lists, read, is_sparse, scratch)?;
             if !scratch.candidates.is_empty() {
@@ -210,6 +213,7 @@ impl RunScorer<'_, '_, '_> {
         scratch: &mut Scratch,
     ) -> Result<(), SegmentError> {
         let mut lists = Lists::new(lists, false);
+        self.counters.rows_picked += rows.len() as u64;
         scratch.candidates.start_with(rows);
         let all = (&mut *lists.all, &*lists.rest);
         self.settle(all, false, &mut filter, &mut scratch.candidates)
@@ -229,9 +233,9 @@ impl RunScorer<'_, '_, '_> {
         ((base * SCALE) as i64 + misses_ties).max(1)
     }
 
-    /// What a row must have already, where it can gain `rest`, at least 1.
+    /// What a row must have already, where it can gain `rest`; 0 or less where it needs nothing.
     fn need(&self, rest: i64) -> i32 {
-        let need = self.floor().saturating_sub(rest).max(1);
+        let need = self.floor().saturating_sub(rest).max(i64::from(i32::MIN));
         i32::try_from(need).unwrap_or(i32::MAX)
     }
 
@@ -269,8 +273,9 @@ impl RunScorer<'_, '_, '_> {
         if postings > 0 {
             let need = self.need(lists.rest[read]);
             match is_sparse {
-                true => candidates.gather(rows.start, touched, sums, need),
-                false => candidates.scan(rows.start, sums, need),
+                true if lists.is_driven => candidates.gather(rows.start, touched, sums, need),
+                true => candidates.gather(rows.start, touched, sums, need.max(1)),
+                false => candidates.scan(rows.start, sums, need.max(1)),
             }
         }
         Ok(())

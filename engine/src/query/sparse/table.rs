@@ -48,33 +48,53 @@ impl TermTable {
         terms.iter().map(table).collect()
     }
 
-    /// The contribution of `freq` occurrences in row `row` of `view`, whose short lengths are
-    /// `lengths`.
-    pub(super) fn score(
-        &self,
-        view: &View,
-        lengths: &[u8],
-        row: u32,
-        freq: u32,
-    ) -> Result<i32, SegmentError> {
-        let length = match lengths.get(row as usize) {
+    /// What the postings of one of the term's lists are worth: that of `view`, whose short
+    /// lengths are `lengths`, and of which no posting contributes more than `bound`.
+    pub(super) fn of<'a>(&'a self, view: &'a View, lengths: &'a [u8], bound: i64) -> Worth<'a> {
+        Worth {
+            table: self,
+            view,
+            lengths,
+            bound,
+        }
+    }
+}
+
+/// What the postings of one list are worth.
+#[derive(Clone, Copy)]
+pub(super) struct Worth<'a> {
+    table: &'a TermTable,
+    view: &'a View,
+    lengths: &'a [u8],
+    bound: i64,
+}
+
+impl Worth<'_> {
+    /// The contribution of `freq` occurrences in row `row`.
+    ///
+    /// # Errors
+    /// Damage in the row's length; an impact above its list's bound. What impacts may sum up to
+    /// is known from bounds alone, which a file states.
+    pub(super) fn score(&self, row: u32, freq: u32) -> Result<i32, SegmentError> {
+        let length = match self.lengths.get(row as usize) {
             Some(length) if *length < LENGTH_LONG => u32::from(*length),
-            _ => view.partition().length(row)?,
+            _ => self.view.partition().length(row)?,
         };
-        Ok(narrow(self.scorer.score(freq, length)))
+        let scorer = self.table.scorer;
+        let score = scorer.score(freq, length);
+        if scorer.is_linear() && score > self.bound {
+            let message = format!("row {row} has an impact above its list's bound");
+            return Err(self.view.contradiction("postings", &message));
+        }
+        Ok(narrow(score))
     }
 
-    /// Calls `with` with what the term's postings in `view` are worth.
-    pub(super) fn with_scores<T>(
-        &self,
-        view: &View,
-        lengths: &[u8],
-        with: impl FnOnce(&Scores<'_>) -> T,
-    ) -> T {
+    /// Calls `with` with what those who read postings ask.
+    pub(super) fn with_scores<T>(&self, with: impl FnOnce(&Scores<'_>) -> T) -> T {
         with(&Scores {
-            table: &self.known,
-            lengths,
-            ask: &|row, freq| self.score(view, lengths, row, freq),
+            table: &self.table.known,
+            lengths: self.lengths,
+            ask: &|row, freq| self.score(row, freq),
         })
     }
 }

@@ -16,7 +16,7 @@ use chronolith_vfs::{Job, Threads};
 
 use super::bound::term_bound;
 use super::few;
-use super::group::Group;
+use super::group::{Group, Member};
 use super::pace::Pace;
 use super::run::{List, RunScorer, Scored, Scratch};
 use super::table::TermTable;
@@ -32,6 +32,8 @@ use crate::query::view::View;
 struct Bounded {
     index: usize,
     sum: i64,
+    /// False where a row's sum might not fit 31 bits, whatever bounds the file states.
+    fits: bool,
     key: f64,
     newest_us: i64,
 }
@@ -79,9 +81,11 @@ impl<'w, 'v> Visit<'w, 'v> {
             let sum = sum_bound(sparse.query, &found[index]);
             let newest_us = views[index].partition().zone().event_time_us.1;
             let key = sparse.aging.key_bound(shown(sum), newest_us);
+            let most = most(sparse.query, &found[index]);
             (sum > 0).then_some(Bounded {
                 index,
                 sum,
+                fits: sum.max(most) <= i64::from(i32::MAX),
                 key,
                 newest_us,
             })
@@ -203,7 +207,7 @@ impl<'w, 'v> Visit<'w, 'v> {
         let bounded = &self.order[place];
         let view = &self.views[bounded.index];
         let mut found = lock(&self.found[place]);
-        if bounded.sum > i64::from(i32::MAX) {
+        if !bounded.fits {
             let (query, aging) = (self.sparse.query, self.sparse.aging);
             let done = exhaustive::score_view(view, bounded.index, query, &mut found, aging, top)?;
             counters.add(&done);
@@ -286,7 +290,11 @@ impl<'w, 'v> Visit<'w, 'v> {
                 };
                 let own = term_bound(table.scorer, &entry.bounds);
                 if let Some(cursor) = found.cursor(view, term.place, number)? {
-                    members.push((cursor, table));
+                    members.push(Member {
+                        cursor,
+                        table,
+                        bound: own,
+                    });
                     bound = bound.max(own);
                 }
             }
@@ -332,11 +340,28 @@ impl<'w, 'v> Visit<'w, 'v> {
     }
 }
 
+/// What no row of the view has more than, by the bounds of its lists.
 fn sum_bound(query: &QueryTerms, found: &Found<'_>) -> i64 {
-    let bound = |term: &QueryTerm| {
+    sum_of(query, |term| {
         let entry = found.entry(term.place)?;
         Some(term_bound(term.scorer, &entry.bounds))
-    };
+    })
+}
+
+/// As [`sum_bound`], but of words by their formula alone. Impacts above their bounds are found
+/// when they are read.
+fn most(query: &QueryTerms, found: &Found<'_>) -> i64 {
+    sum_of(query, |term| {
+        let entry = found.entry(term.place)?;
+        Some(match term.scorer.is_linear() {
+            true => term_bound(term.scorer, &entry.bounds),
+            false => term.scorer.ceiling(),
+        })
+    })
+}
+
+fn sum_of(query: &QueryTerms, bound: impl Fn(&QueryTerm) -> Option<i64>) -> i64 {
+    let bound = &bound;
     let groups = query.groups.iter();
     let best = groups.filter_map(|group| group.members.iter().filter_map(bound).max());
     query.terms.iter().filter_map(bound).sum::<i64>() + best.sum::<i64>()

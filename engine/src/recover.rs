@@ -71,7 +71,7 @@ pub(crate) enum LogPlace {
 pub(crate) fn recover(options: &Options, dir: &Path, place: LogPlace) -> Result<Opened, Error> {
     let vfs = &*options.env.vfs;
     let loaded = manifest::load(vfs, dir)?;
-    let manifest = loaded.manifest;
+    let mut manifest = loaded.manifest;
     let shared = Shared::new(options, dir, manifest.store_id, &manifest.settings)?;
     let version = open_version(&shared, &manifest)?;
     let log_options = log_options(options, &manifest);
@@ -95,8 +95,9 @@ pub(crate) fn recover(options: &Options, dir: &Path, place: LogPlace) -> Result<
     let mut report = report_of(&recovered, loaded.damaged_copy, &replay);
     report.generation = manifest.generation;
 
-    let epoch = recovered.report().epoch_highest.max(manifest.epoch)
-        + u32::from(!planted::is_on(Bug::EpochNotRaised));
+    let highest = recovered.report().epoch_highest.max(manifest.epoch);
+    // One too many is refused by name.
+    let epoch = highest.saturating_add(u32::from(!planted::is_on(Bug::EpochNotRaised)));
     let log = match place {
         LogPlace::New => recovered.start(epoch)?,
         LogPlace::Newest => recovered.take_over(epoch)?,
@@ -116,6 +117,9 @@ pub(crate) fn recover(options: &Options, dir: &Path, place: LogPlace) -> Result<
         true => commit_time_us,
         false => commit_time_us.max(manifest.flushed_time_us),
     };
+    // What is appended from here on is in it, whatever the store was made in.
+    let log_format = &mut manifest.settings.log_format;
+    *log_format = chronolith_wal::FORMAT_NEWEST.max(*log_format);
     let publisher = Publisher::new(manifest, free, settled_graph);
     Ok(Opened {
         shared,

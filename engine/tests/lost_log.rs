@@ -174,3 +174,33 @@ fn a_copy_says_of_no_file_that_is_not_in_it() {
     let restored = Store::open("/restored", options(&env)).expect("opens");
     assert_eq!(restored.stats().expect("counts").records, 25);
 }
+
+/// `STATUS` is never synced: what a power cut leaves of it may say that the log ended before the
+/// file that is lost.
+#[test]
+fn a_repair_without_the_newest_log_file_is_not_complete_whatever_an_old_status_says() {
+    let (env, disk, clock) = Env::sim(7);
+    clock.set_us(TIME_US);
+    let store = Store::open(DIR, options(&env)).expect("opens");
+    let mut seqs = vec![put(&store, "first")];
+    let path = Path::new(DIR).join("wal/STATUS");
+    let old = disk.content(&path).expect("there");
+    seqs.extend((0..8).map(|n| put(&store, &format!("{n}"))));
+    drop(store);
+    let (name, first) = lose(&disk, &seqs);
+    let file = disk.create_new(&path).expect("made");
+    file.write_all_at(&old, 0).expect("written");
+
+    let refused = Store::open(DIR, options(&env)).expect_err("a loss");
+    assert!(is_named(&refused, &name, first), "{refused}");
+    let how = RepairOptions {
+        env: env.clone(),
+        ..RepairOptions::default()
+    };
+    let report = repair(DIR, "/fixed", &how, &mut |_| {}).expect("repairs");
+    assert!(!report.is_complete(), "{report:#?}");
+    let file = Some(format!("wal/{name}"));
+    let lost = report.missing.iter().find(|lost| lost.file == file);
+    let lost = lost.unwrap_or_else(|| panic!("{report:#?}"));
+    assert_eq!((lost.first_seq, lost.last_seq), (Some(first), None));
+}

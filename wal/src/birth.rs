@@ -15,7 +15,8 @@ use chronolith_vfs::{Env, VfsFile};
 
 use crate::error::WalError;
 use crate::files::{
-    FILE_BYTES_CAP, FILE_HEADER_LEN, FileHeader, FileNumber, MARK_AT, log_name, remove_if_there,
+    FILE_BYTES_CAP, FILE_HEADER_LEN, FileHeader, FileNumber, MARK_BEGIN, MARKED_SINCE, log_name,
+    remove_if_there,
 };
 use crate::frame::{self, Digest, FrameHeader, Place};
 
@@ -180,13 +181,19 @@ impl Untold {
         Ok(Self { file, header })
     }
 
-    /// Writes the mark and syncs it.
+    /// Writes the mark and syncs it; of a file of a format without marks the whole header, in
+    /// one sector, in a format that has them.
     ///
     /// # Errors
     /// `Io`: it is not there, tell again. `SyncFailed`: the outcome is unknown.
     pub(crate) fn tell(&self) -> Result<(), WalError> {
         let name = self.header.name();
-        let written = self.file.write_all_at(&self.header.mark(), MARK_AT);
+        let header = self.header.encode_marked();
+        let at = match self.header.format >= MARKED_SINCE {
+            true => MARK_BEGIN,
+            false => 0,
+        };
+        let written = self.file.write_all_at(&header[at..], at as u64);
         written.map_err(|e| WalError::io("write", Path::new(&name), e))?;
         if planted::is_on(Bug::BirthNotTold) {
             return Ok(());

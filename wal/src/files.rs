@@ -12,7 +12,7 @@
 //! | at | field | width | range | who verifies it |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | magic | 8 | `CHRONLOG` | [`FileHeader::decode`] |
-//! | 8 | format | 4 | 0 | `decode`: a newer one is refused untouched |
+//! | 8 | format | 4 | 0 or 1 | `decode`: a newer one is refused untouched |
 //! | 12 | epoch | 4 | 1 ..< 2^24 | `decode`; recovery: never falls from file to file |
 //! | 16 | store id | 16 | | `decode`: a file of another store is named |
 //! | 32 | number | 8 | the file name's | `decode` |
@@ -24,12 +24,25 @@
 //! | 88 | cut offset | 8 | | recovery: the file before ends here, whatever follows |
 //! | 96 | cut digest | 16 | = prev digest | `decode` |
 //! | 112 | successor mark | 12 | 0: none was begun; else [`FileHeader::mark`] | `decode`; recovery: the file after it must be there |
-//! | 124 | crc32 | 4 | | `decode`; over bytes 0..124, the mark taken as zeros |
+//! | 124 | crc32 | 4 | | `decode`; over bytes 0..124 |
 //!
 //! A file with a final name has a whole header and whole copies (`birth`), so a damaged header
-//! is damage. The mark alone is written later, in place and inside one sector: once the next
-//! file has its final name for good, and before anything in that one is acknowledged. So the
-//! newest file of a log cannot go without a trace: the one before it says that it was there. Unknown names are none of our business.
+//! is damage. The mark and the checksum over it alone are written later, in place and inside one
+//! sector: once the next file has its final name for good, and before anything in that one is
+//! acknowledged. So the newest file of a log cannot go without a trace: the one before it says
+//! that it was there.
+//! Unknown names are none of our business.
+//!
+//! | format | what it has |
+//! | --- | --- |
+//! | 0 | no mark, and data and seal frames alone |
+//! | 1 | a mark, and epoch frames |
+//!
+//! Files are begun in format 1. One of format 0 gets format 1 in place before it gets a mark or an
+//! epoch frame: both are in its first sector with the checksum, and the digest that the first
+//! frame names takes the format as 0 and the mark as zeros. So a build that knows format 0 alone
+//! refuses such a file by name and never takes it for damage. (Both are read in a file of format 0
+//! as well: for a day builds wrote them without raising it, and the mark outside the checksum.)
 
 use std::io;
 use std::path::Path;
@@ -43,8 +56,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::error::{Flaw, WalError};
 use crate::frame::{Digest, EPOCH_MAX, epoch_of};
 
-/// The log's format. 0: may still change before the first release.
-pub const FORMAT_NEWEST: u32 = 0;
+/// The format of log files that are begun.
+pub const FORMAT_NEWEST: u32 = 1;
+/// Files of this format and later ones may have a mark and epoch frames.
+pub(crate) const MARKED_SINCE: u32 = 1;
 /// Bytes of a file header; the first frame begins here.
 pub(crate) const FILE_HEADER_LEN: usize = 128;
 /// No log file is longer: bounds every loop over a file's bytes.
@@ -81,11 +96,11 @@ struct RawHeader {
 pub(crate) type Mark = [u8; 12];
 /// Where they stand: what a file says of its successor.
 pub const MARK_AT: u64 = MARK_BEGIN as u64;
-const MARK_BEGIN: usize = 112;
+pub(crate) const MARK_BEGIN: usize = 112;
 const NO_MARK: Mark = [0; 12];
 const _: () = assert!(MARK_BEGIN + size_of::<Mark>() == CRC_COVERS);
 // Written in place: a power cut leaves the old bytes or the new ones.
-const _: () = assert!(CRC_COVERS <= 512);
+const _: () = assert!(FILE_HEADER_LEN <= 512);
 
 /// What a file says about the one after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +124,7 @@ pub(crate) struct Cut {
 /// What a log file says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileHeader {
+    pub(crate) format: u32,
     pub(crate) epoch: u32,
     pub(crate) store_id: [u8; 16],
     pub(crate) number: FileNumber,
@@ -129,9 +145,9 @@ impl FileHeader {
             offset: 0,
             digest: [0; 16],
         });
-        let mut raw = RawHeader {
+        let raw = RawHeader {
             magic: MAGIC,
-            format: FORMAT_NEWEST.into(),
+            format: self.format.into(),
             epoch: self.epoch.into(),
             store_id: self.store_id,
             number: self.number.into(),
@@ -145,35 +161,34 @@ impl FileHeader {
             mark: NO_MARK,
             crc: 0.into(),
         };
-        raw.crc = crc32fast::hash(&raw.as_bytes()[..CRC_COVERS]).into();
         let mut out = [0; FILE_HEADER_LEN];
         out.copy_from_slice(raw.as_bytes());
+        put_crc(&mut out);
         out
     }
 
-    /// The start of the digest chain: the first frame names it as its predecessor.
+    /// The start of the digest chain: the first frame names it as its predecessor. It knows no
+    /// format, so that a file can get a later one.
     pub(crate) fn digest(&self) -> Digest {
-        xxh3_128(&self.encode()).to_le_bytes()
+        let born = Self { format: 0, ..*self };
+        xxh3_128(&born.encode()).to_le_bytes()
+    }
+
+    /// The header in a format that has marks and epoch frames.
+    pub(crate) fn raised(&self) -> Self {
+        Self {
+            format: self.format.max(MARKED_SINCE),
+            ..*self
+        }
     }
 
     pub(crate) fn name(&self) -> String {
         log_name(self.number)
     }
 
-    /// What this file's mark is once its successor was begun.
-    pub(crate) fn mark(&self) -> Mark {
-        let mut bytes = self.encode();
-        bytes[MARK_BEGIN..CRC_COVERS].copy_from_slice(b"next follows");
-        let mut mark = NO_MARK;
-        mark.copy_from_slice(&xxh3_128(&bytes).to_le_bytes()[..size_of::<Mark>()]);
-        mark
-    }
-
     /// The header as it is once its successor was begun.
     pub(crate) fn encode_marked(&self) -> [u8; FILE_HEADER_LEN] {
-        let mut bytes = self.encode();
-        bytes[MARK_BEGIN..CRC_COVERS].copy_from_slice(&self.mark());
-        bytes
+        marked(&self.raised().encode())
     }
 
     /// Reads the header of file `number` of store `store_id`.
@@ -188,9 +203,9 @@ impl FileHeader {
             return Err(damaged());
         }
         // Before the format: a flipped bit there is damage and asks for no newer version.
-        let mut born = *bytes;
-        born[MARK_BEGIN..CRC_COVERS].copy_from_slice(&NO_MARK);
-        if raw.crc.get() != crc32fast::hash(&born[..CRC_COVERS]) {
+        let is_whole = raw.crc.get() == crc32fast::hash(&bytes[..CRC_COVERS]);
+        let successor = successor_in(bytes);
+        if !is_whole && successor.is_none() {
             return Err(damaged());
         }
         if raw.format.get() > FORMAT_NEWEST {
@@ -201,6 +216,8 @@ impl FileHeader {
                 newest,
             });
         }
+        // Of a format that is known a whole header has no other mark.
+        let successor = successor.ok_or_else(damaged)?;
         if raw.store_id != *store_id {
             let (found, expected) = (hex(&raw.store_id), hex(store_id));
             return Err(WalError::WrongStore {
@@ -214,7 +231,8 @@ impl FileHeader {
             offset: raw.cut_offset.get(),
             digest: raw.cut_digest,
         };
-        let mut header = Self {
+        let header = Self {
+            format: raw.format.get(),
             epoch: raw.epoch.get(),
             store_id: raw.store_id,
             number: raw.number.get(),
@@ -223,18 +241,12 @@ impl FileHeader {
             durable_upto: raw.durable_upto.get(),
             prev: raw.prev,
             cut: (cut.file != 0).then_some(cut),
-            successor: Successor::None,
+            successor,
         };
-        if !header.is_sane(number) {
-            return Err(damaged());
+        match header.is_sane(number) {
+            true => Ok(header),
+            false => Err(damaged()),
         }
-        if raw.mark != NO_MARK {
-            header.successor = match raw.mark == header.mark() {
-                true => Successor::Begun,
-                false => Successor::Damaged,
-            };
-        }
-        Ok(header)
     }
 
     fn is_sane(&self, number: FileNumber) -> bool {
@@ -252,6 +264,50 @@ impl FileHeader {
             // The next epoch's seqs lie above all of them.
             && epoch_of(self.first_seq.max(self.durable_upto)) <= self.epoch
             && cut_fits
+    }
+}
+
+fn put_crc(header: &mut [u8; FILE_HEADER_LEN]) {
+    let crc = crc32fast::hash(&header[..CRC_COVERS]);
+    header[CRC_COVERS..].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// A header without a mark, with its mark. The mark depends on every byte of it.
+fn marked(born: &[u8; FILE_HEADER_LEN]) -> [u8; FILE_HEADER_LEN] {
+    let mut bytes = *born;
+    bytes[MARK_BEGIN..CRC_COVERS].copy_from_slice(b"next follows");
+    let mark = xxh3_128(&bytes).to_le_bytes();
+    bytes[MARK_BEGIN..CRC_COVERS].copy_from_slice(&mark[..size_of::<Mark>()]);
+    put_crc(&mut bytes);
+    bytes
+}
+
+/// What the mark says; `None` where the rest of the header is damaged.
+fn successor_in(bytes: &[u8; FILE_HEADER_LEN]) -> Option<Successor> {
+    let mut born = *bytes;
+    born[MARK_BEGIN..CRC_COVERS].copy_from_slice(&NO_MARK);
+    put_crc(&mut born);
+    let marked = marked(&born);
+    let (mark, crc) = bytes[MARK_BEGIN..].split_at(size_of::<Mark>());
+    let has_mark_of = |other: &[u8; FILE_HEADER_LEN]| *mark == other[MARK_BEGIN..CRC_COVERS];
+    let has_crc_of = |other: &[u8; FILE_HEADER_LEN]| *crc == other[CRC_COVERS..];
+    let is_of_format_0 = born[8..12] == [0; 4];
+    if has_crc_of(&born) {
+        if has_mark_of(&born) {
+            Some(Successor::None)
+        } else if is_of_format_0 && has_mark_of(&marked) {
+            // Of the builds that left the mark out of the checksum.
+            Some(Successor::Begun)
+        } else {
+            Some(Successor::Damaged)
+        }
+    } else if has_crc_of(&marked) {
+        match has_mark_of(&marked) {
+            true => Some(Successor::Begun),
+            false => Some(Successor::Damaged),
+        }
+    } else {
+        None
     }
 }
 
@@ -429,6 +485,7 @@ mod tests {
             digest: [9; 16],
         };
         let header = FileHeader {
+            format: FORMAT_NEWEST,
             epoch: 2,
             store_id: [1; 16],
             number: 7,
@@ -446,6 +503,16 @@ mod tests {
         let begun = decode(&marked).expect("whole");
         assert_eq!(begun.successor, Successor::Begun);
         assert_eq!(begun.digest(), header.digest(), "the chain knows no mark");
+        let old = FileHeader {
+            format: 0,
+            ..header
+        };
+        assert_eq!(old.digest(), header.digest(), "nor the format");
+        assert_eq!(old.encode_marked(), marked, "a mark raises it");
+        let mut of_a_day = super::marked(&old.encode());
+        of_a_day[CRC_COVERS..].copy_from_slice(&old.encode()[CRC_COVERS..]);
+        let begun = decode(&of_a_day).expect("whole");
+        assert_eq!(begun.successor, Successor::Begun);
         for bit in 0..FILE_HEADER_LEN * 8 {
             for bytes in [&bytes, &marked] {
                 let mut bad = *bytes;

@@ -21,7 +21,7 @@
 //! | 12 | ops | 4 | data 1 .. ; seal, epoch 0 | `decode` |
 //! | 16 | first_seq | 8 | epoch << 40 \| counter | the scan: must follow the frame before |
 //! | 24 | durable_upto | 8 | < first_seq | `decode`; recovery uses it as proof |
-//! | 32 | epoch | 4 | the file's, or that of the last epoch frame before | the scan |
+//! | 32 | epoch | 4 | 1 ..< 2^24 | `decode`; the scan: the file's, or that of the last epoch frame before |
 //! | 36 | zero | 4 | 0 | `decode` |
 //! | 40 | prev digest | 16 | | the scan: the chain |
 //! | 56 | zero | 4 | 0 | `decode` |
@@ -159,7 +159,8 @@ impl FrameHeader {
             return Err(Flaw::Field);
         }
         let first_seq = raw.first_seq.get();
-        if raw.durable_upto.get() >= first_seq
+        if !(1..=EPOCH_MAX).contains(&raw.epoch.get())
+            || raw.durable_upto.get() >= first_seq
             || first_seq.checked_add(u64::from(raw.ops.get())).is_none()
         {
             return Err(Flaw::Field);

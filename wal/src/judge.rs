@@ -29,7 +29,7 @@ use chronolith_vfs::Env;
 use chronolith_vfs::planted::{self, Bug};
 
 use crate::error::{Flaw, WalError};
-use crate::files::{self, FileHeader, Successor, log_name};
+use crate::files::{self, FileHeader, MARKED_SINCE, Successor, log_name};
 use crate::frame::{FrameHeader, Kind};
 use crate::options::LogOptions;
 use crate::reader::{FileScan, Position, Step};
@@ -289,6 +289,11 @@ impl<'a> Judge<'a> {
             Some(flaw) => {
                 let proof = self.proof.max(status.durable_upto);
                 return Err(scan.corrupt(flaw, proof));
+            }
+            // A next file would have been told of before anything in it was acknowledged.
+            None if scan.header.format >= MARKED_SINCE => {
+                let proof = self.proof.max(status.durable_upto);
+                return Err(scan.corrupt(Flaw::Zeros, proof));
             }
             None => {
                 return Err(WalError::MissingFile {

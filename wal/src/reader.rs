@@ -19,8 +19,8 @@ use chronolith_vfs::{Env, VfsFile};
 use crate::error::{Flaw, WalError};
 use crate::files::{self, FILE_BYTES_CAP, FILE_HEADER_LEN, FileHeader, FileNumber};
 use crate::frame::{
-    DIGEST_LEN, Digest, EPOCH_MAX, FRAME_HEADER_LEN, FrameHeader, Kind, Place, epoch_of,
-    first_seq_of, frame_digest,
+    DIGEST_LEN, Digest, FRAME_HEADER_LEN, FrameHeader, Kind, Place, epoch_of, first_seq_of,
+    frame_digest,
 };
 
 /// Bytes read ahead; a longer frame is read whole (it is capped).
@@ -262,7 +262,7 @@ impl FileScan {
             .last_seq()
             .is_some_and(|last| epoch_of(last) > header.epoch);
         let is_own_epoch = match header.kind {
-            Kind::Epoch => header.epoch > self.at.epoch && header.epoch <= EPOCH_MAX,
+            Kind::Epoch => header.epoch > self.at.epoch,
             Kind::Data | Kind::Seal => header.epoch == self.at.epoch,
         };
         if !is_own_epoch {

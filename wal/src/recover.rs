@@ -14,12 +14,12 @@ use chronolith_vfs::planted::{self, Bug};
 
 use crate::birth::{NewFile, Untold};
 use crate::error::WalError;
-use crate::files::{Cut, FileHeader, FileNumber, FileSpan, Successor};
+use crate::files::{Cut, FORMAT_NEWEST, FileHeader, FileNumber, FileSpan, Successor};
 use crate::frame::{EPOCH_MAX, first_seq_of};
 use crate::judge::{Part, RecoveryReport, judge};
 use crate::options::LogOptions;
 use crate::reader::{FileScan, Frame, Position};
-use crate::status::StatusFile;
+use crate::status::{Status, StatusFile};
 use crate::writer::{Log, Start};
 
 /// A validated log: read its frames, then start writing.
@@ -89,13 +89,19 @@ impl Recovered {
     /// proven durable, and returns the writer. Frames may be read before or after this.
     ///
     /// # Errors
-    /// `BadEpoch`. `Io`: nothing was changed, call again. `SyncFailed`: the outcome is
-    /// unknown, recover again. `Poisoned` where this has been called with success before.
+    /// `BadEpoch`. `Io`: the log says what it said before, call again; where the new writer was
+    /// begun already that second call is `Poisoned`: recover again. `SyncFailed`: the outcome is
+    /// unknown, recover again. `Poisoned` also where this has been called with success before.
     pub fn start(&mut self, epoch: u32) -> Result<Log, WalError> {
         self.check_start(epoch)?;
+        self.tell_births(self.parts.len() - 1)?;
         let (env, dir) = (&self.env, &self.dir);
+        // Whatever can be refused is asked for before anything is begun.
+        let untold = Untold::open(env, dir, self.newest().header)?;
+        let mut status = StatusFile::open(env, dir, self.opts.store_id)?;
         let (mut scan, cut, first_copy) = self.find_cut()?;
         let header = FileHeader {
+            format: FORMAT_NEWEST,
             epoch,
             store_id: self.opts.store_id,
             number: self.next_file(),
@@ -127,8 +133,10 @@ impl Recovered {
         // From here on the new file may exist: never twice from one recovery.
         self.started = true;
         let file = new.publish(&self.env, &self.dir, self.opts.preallocate_bytes)?;
-        self.tell_births(self.parts.len())?;
-        let status = StatusFile::open(&self.env, &self.dir, self.opts.store_id)?;
+        // At once: other processes can read by now that all of it is durable, and take a status
+        // that does not say so for an old copy.
+        status.write(self.all_durable(epoch))?;
+        untold.tell()?;
         let spans = self.spans(&cut, &header, &at);
         Log::begin(
             &self.env,
@@ -161,8 +169,8 @@ impl Recovered {
     }
 
     /// Lets each of the first `count` files, which have a successor, say that it was begun.
-    /// The last two are told again: a process that died right after a birth may have left a mark
-    /// that is in the page cache alone.
+    /// The newest of them is told again: a process that died right after a birth may have left a
+    /// mark that is in the page cache alone.
     pub(crate) fn tell_births(&self, count: usize) -> Result<(), WalError> {
         for (at, part) in self.parts[..count].iter().enumerate() {
             let is_certain = part.header.successor == Successor::Begun;
@@ -171,6 +179,16 @@ impl Recovered {
             }
         }
         Ok(())
+    }
+
+    /// What `STATUS` says once all that was recovered is durable.
+    pub(crate) fn all_durable(&self, epoch: u32) -> Status {
+        let last_seq = self.report.last_seq;
+        Status {
+            epoch,
+            acked_upto: last_seq,
+            durable_upto: last_seq,
+        }
     }
 
     pub(crate) fn newest(&self) -> &Part {

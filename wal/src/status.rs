@@ -7,15 +7,16 @@
 //! | at | field | width | who verifies it |
 //! | --- | --- | --- | --- |
 //! | 0 | magic | 8 | [`read_status`] |
-//! | 8 | epoch | 4 | recovery: must be the newest log file's, else it is ignored |
+//! | 8 | epoch | 4 | recovery: one below the newest in the log is ignored, one above is a loss |
 //! | 12 | zero | 4 | crc |
 //! | 16 | acked_upto | 8 | crc; readers in other processes show no later seq |
 //! | 24 | durable_upto | 8 | crc; recovery's evidence about the last group |
 //! | 32 | zero | 4 | crc |
 //! | 36 | crc32 | 4 | `read_status`; over bytes 0..36 and the store id |
 //!
-//! It is written after the sync it speaks of, so what it claims was true; it may be
-//! older than the truth, torn, or missing, and then proves nothing.
+//! It is written after the sync it speaks of, so what it claims was true. It is never synced: it
+//! may be older than the truth, by many groups after a power cut, torn, or missing, and proves
+//! nothing about what it does not claim.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -7,8 +7,11 @@
 //!    that an earlier, failed sync marked as clean would do nothing. They are the same bytes, so
 //!    a crash leaves each of them as whole as it was.
 //! 2. What was judged to be no part of the log is cut off.
-//! 3. One sync for both. From here on everything recovered is durable.
-//! 4. The epoch frame, and its sync. From here on seqs of the new epoch may follow.
+//! 3. A file of a format without epoch frames gets one that has them, in its first sector, where
+//!    the chain does not notice: a crash leaves either header.
+//! 4. One sync for all of it. From here on everything recovered is durable, and `STATUS` says
+//!    so before anything that other processes can read does.
+//! 5. The epoch frame, and its sync. From here on seqs of the new epoch may follow.
 //!
 //! Whatever a crash leaves is judged as before, to the same frames: an epoch frame that is torn
 //! is an unsynced tail, and nothing was written in its epoch.
@@ -36,16 +39,21 @@ impl Recovered {
     pub fn take_over(&mut self, epoch: u32) -> Result<Log, WalError> {
         self.check_start(epoch)?;
         self.tell_births(self.parts.len() - 1)?;
-        let (header, end) = (self.newest().header, self.newest().end);
+        let (found, end) = (self.newest().header, self.newest().end);
+        let header = found.raised();
         let path = self.dir.join(header.name());
         let io = |op| {
             let path = path.clone();
             move |e| WalError::io(op, &path, e)
         };
         let file = self.env.vfs.open_write(&path).map_err(io("open"))?;
-        let status = StatusFile::open(&self.env, &self.dir, self.opts.store_id)?;
+        let mut status = StatusFile::open(&self.env, &self.dir, self.opts.store_id)?;
         let (_, cut, _) = self.find_cut()?;
         write_again(&*file, cut.offset, end.offset).map_err(io("write"))?;
+        if header.format > found.format {
+            file.write_all_at(&header.encode(), 0)
+                .map_err(io("write"))?;
+        }
         if self.report.dropped.is_some() {
             file.set_len(end.offset).map_err(io("cut"))?;
         }
@@ -54,6 +62,7 @@ impl Recovered {
             synced.map_err(|e| WalError::sync_failed("sync", &path, &e))
         };
         sync(&*file)?;
+        status.write(self.all_durable(end.epoch))?;
         let (at, bytes) = self.epoch_frame(epoch, &end);
         // From here on the epoch may be in use: never twice from one recovery.
         self.started = true;

@@ -19,8 +19,8 @@ use chronolith_vfs::{Env, VfsFile};
 use crate::birth::{Blank, NewFile, Untold, preallocate};
 use crate::error::WalError;
 use crate::files::{
-    self, FILE_BYTES_CAP, FILE_HEADER_LEN, FileHeader, FileNumber, FileSpan, Successor, list_logs,
-    log_name,
+    self, FILE_BYTES_CAP, FILE_HEADER_LEN, FORMAT_NEWEST, FileHeader, FileNumber, FileSpan,
+    Successor, list_logs, log_name,
 };
 use crate::frame::{
     self, Digest, EPOCH_MAX, EPOCH_SHIFT, FrameHeader, Kind, Place, first_seq_of, frame_len,
@@ -116,6 +116,7 @@ impl Log {
             refuse_frames(env, dir, number)?;
         }
         let header = FileHeader {
+            format: FORMAT_NEWEST,
             epoch,
             store_id: opts.store_id,
             number: numbers.last().map_or(1, |n| n.saturating_add(1)),
@@ -570,6 +571,7 @@ impl Log {
         self.tell_birth(tail)?;
         self.wait_durable(tail.last_seq)?;
         let header = FileHeader {
+            format: FORMAT_NEWEST,
             epoch: self.epoch,
             store_id: self.opts.store_id,
             number: tail.number + 1,

@@ -58,7 +58,7 @@ pub struct Manifest {
 /// Choices that hold for the life of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Version of the log format.
+    /// Version of the log format that log files were last begun in.
     pub log_format: u32,
     /// Version of the segment format.
     pub segment_format: u32,

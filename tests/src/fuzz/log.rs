@@ -156,12 +156,15 @@ fn patch(bytes: &mut [u8]) {
     if bytes.len() < FILE_HEADER {
         return;
     }
-    // Checksum and chain know no mark.
+    // A mark outside the checksum is a damaged mark of a whole header.
     let mut born = bytes[..FILE_HEADER].to_vec();
     born[112..124].fill(0);
     let crc = crc32fast::hash(&born[..124]).to_le_bytes();
-    born[124..].copy_from_slice(&crc);
     bytes[124..128].copy_from_slice(&crc);
+    // The chain knows no format either.
+    born[8..12].fill(0);
+    let crc = crc32fast::hash(&born[..124]).to_le_bytes();
+    born[124..].copy_from_slice(&crc);
     let mut chain = xxh3_128(&born).to_le_bytes();
     let mut at = FILE_HEADER;
     while let Some(len) = frame_len(bytes, at) {

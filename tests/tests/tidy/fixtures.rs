@@ -59,13 +59,24 @@ const FORMATS: [Format; 7] = [
     Format {
         path: "wal/src/files.rs",
         constant: "FORMAT_NEWEST",
-        fixtures: &[(
-            0,
-            &[
-                "wal/tests/golden/format-0-first.txt",
-                "wal/tests/golden/format-0-status.txt",
-            ],
-        )],
+        fixtures: &[
+            (
+                0,
+                &[
+                    "wal/tests/golden/format-0-first.txt",
+                    "wal/tests/golden/format-0-second.txt",
+                    "wal/tests/golden/format-0-status.txt",
+                ],
+            ),
+            (
+                1,
+                &[
+                    "wal/tests/golden/format-1-first.txt",
+                    "wal/tests/golden/format-1-second.txt",
+                    "wal/tests/golden/format-1-status.txt",
+                ],
+            ),
+        ],
     },
     Format {
         // What a term is: the tables of its tests are the fixture. Version 1 is refused.

@@ -95,7 +95,9 @@ pub struct LogSalvage {
     /// The writer's last status, where it speaks of the newest epoch.
     pub status: Option<Status>,
     /// True where the newest file there is says whether it is the last one, or a status can be
-    /// read: then a newest file that is missing is known of.
+    /// read: then a newest file that is missing is known of. A file of format 0 without a mark may
+    /// be of a build that made none: there a missing one is known of only by the status, and only
+    /// as far as that was written.
     pub end_is_proven: bool,
     env: Env,
     dir: PathBuf,
@@ -357,8 +359,8 @@ fn missing_file(number: FileNumber, files: &[FileSalvage]) -> LogGap {
     }
 }
 
-/// What the newest file there is says of a later one that is not: the status may know how far
-/// that went.
+/// What the newest file there is says of a later one that is not. How far that went nobody knows:
+/// a status is never synced, so it says a seq that there was at least.
 fn successor_gap(
     newest: &FileHeader,
     files: &[FileSalvage],
@@ -368,18 +370,22 @@ fn successor_gap(
     let before = frames.map(|(frame, _)| frame.last_seq()).max();
     let lost = LostSeqs {
         first: before.unwrap_or(newest.base_seq).saturating_add(1),
-        last: status.map(|status| status.acked_upto.max(status.durable_upto)),
+        last: None,
     };
-    let is_lost = lost.last.is_none_or(|last| last >= lost.first);
+    let told = status.map_or(0, |status| status.acked_upto.max(status.durable_upto));
+    let at_least = match told >= lost.first {
+        true => format!("; it held at least the seqs up to {told}"),
+        false => String::new(),
+    };
     match newest.successor {
         Successor::None => None,
         Successor::Begun => Some(LogGap {
             file: log_name(newest.number.saturating_add(1)),
             offset: 0,
             bytes: 0,
-            seqs: is_lost.then_some(lost),
+            seqs: Some(lost),
             why: format!(
-                "the file is missing, and {} says that it was begun",
+                "the file is missing, and {} says that it was begun{at_least}",
                 newest.name()
             ),
         }),

@@ -42,6 +42,13 @@ pub(crate) fn recovered_bodies(recovered: &Recovered) -> Vec<Vec<u8>> {
     recovered.frames().map(|f| f.expect("read").body).collect()
 }
 
+/// Makes a log file one that never got a successor.
+pub(crate) fn unmark(bytes: &mut [u8]) {
+    bytes[112..124].fill(0);
+    let crc = crc32fast::hash(&bytes[..124]);
+    bytes[124..128].copy_from_slice(&crc.to_le_bytes());
+}
+
 impl Bed {
     pub(crate) fn new(salt: u64) -> Self {
         let disk = Disk::default();

@@ -1,8 +1,8 @@
 //! Goal: the judgement's rules one by one, and the field's trials that a log can meet.
 
-use chronolith_wal::{Flaw, Log, LogOptions, WalError, log_name, sweep_temps};
+use chronolith_wal::{EPOCH_MAX, Flaw, Log, LogOptions, WalError, log_name, sweep_temps};
 
-use crate::bed::{Bed, DIR, body, commit, recovered_bodies, small};
+use crate::bed::{Bed, DIR, STORE, body, commit, recovered_bodies, small, unmark};
 
 fn log_with(bed: &Bed, batches: u64) -> Log {
     let log = Log::create(&bed.env, DIR.as_ref(), &small(), 1).expect("create");
@@ -187,7 +187,7 @@ fn a_missing_foreign_or_swapped_file_is_named() {
         "{message}"
     );
     // Of an older release's files none says so: STATUS knows of seqs that no file holds.
-    bed.edit(&log_name(3), |bytes| bytes[112..124].fill(0));
+    bed.edit(&log_name(3), |bytes| unmark(bytes));
     assert!(refused(&bed).contains("damaged"));
     // Two files swapped: a header knows its own number.
     let bed = make();
@@ -390,7 +390,7 @@ fn a_file_that_was_not_told_of_takes_no_batch_until_it_is() {
     let refused = log.rotate().expect_err("the mark cannot be written");
     assert!(!refused.is_final(), "{refused}");
     assert_eq!(log.current_file(), 2);
-    bed.edit(&log_name(1), |bytes| bytes[112..124].fill(0));
+    bed.edit(&log_name(1), |bytes| unmark(bytes));
     bed.disk
         .fail(crate::disk::Op::Write, 0, std::io::ErrorKind::StorageFull);
     log.append(&body(3, 100), 1).expect_err("it still cannot");
@@ -400,4 +400,29 @@ fn a_file_that_was_not_told_of_takes_no_batch_until_it_is() {
     drop(log);
     let recovered = Log::recover(&bed.env, DIR.as_ref(), &small()).expect("opens");
     assert_eq!(recovered_bodies(&recovered), bodies(0..4));
+}
+
+/// A hostile header behind a torn frame: its checksum holds, its epoch is one that no writer has.
+#[test]
+fn an_epoch_that_no_writer_has_is_no_evidence() {
+    for epoch in [0, EPOCH_MAX + 1, u32::MAX] {
+        let bed = Bed::new(0);
+        let log = log_with(&bed, 1);
+        (1..3).for_each(|n| drop(log.append(&body(n, 100), 1)));
+        drop(log);
+        bed.edit(&log_name(1), |bytes| {
+            bytes[frame_at(1) + 70] ^= 1;
+            let at = frame_at(2);
+            bytes[at + 32..at + 36].copy_from_slice(&epoch.to_le_bytes());
+            let mut crc = crc32fast::Hasher::new();
+            crc.update(&bytes[at..at + 60]);
+            crc.update(&STORE);
+            crc.update(&(at as u64).to_le_bytes());
+            bytes[at + 60..at + 64].copy_from_slice(&crc.finalize().to_le_bytes());
+        });
+        let mut recovered = Log::recover(&bed.env, DIR.as_ref(), &small()).expect("opens");
+        assert_eq!(recovered.report().epoch_highest, 1, "{epoch}");
+        assert_eq!(recovered_bodies(&recovered), bodies(0..1));
+        drop(recovered.start(2).expect("starts"));
+    }
 }

@@ -174,3 +174,52 @@ fn a_file_without_a_successor_grows_on() {
     let expected: Vec<_> = (0..41).map(|n| body(n, 1000)).collect();
     assert_eq!(recovered_bodies(&recovered), expected);
 }
+
+/// Other processes read frames and headers: what these call durable `STATUS` knows of by then, or
+/// it would pass for an old copy for as long as the open takes.
+#[test]
+fn status_knows_of_what_a_new_writer_made_durable_before_others_can_see_it() {
+    for takes_over in [false, true] {
+        let mut seen = 0;
+        for stop in 0..30 {
+            let bed = Bed::new(0);
+            let log = Log::create(&bed.env, DIR.as_ref(), &small(), 1).expect("create");
+            commit(&log, &body(0, 100));
+            log.append(&body(1, 100), 1).expect("append");
+            drop(log);
+            let mut recovered = recover(&bed).expect("opens");
+            bed.crash_at(stop);
+            let begun = match takes_over {
+                false => recovered.start(2),
+                true => recovered.take_over(2),
+            };
+            drop(begun);
+            bed.crash(Image::All);
+            let is_visible = match takes_over {
+                false => bed.read(&log_name(1))[112..124] != [0; 12],
+                true => recover(&bed).expect("opens").report().epoch_highest == 2,
+            };
+            if is_visible {
+                let status = read_status(&bed.env, DIR.as_ref(), &STORE).expect("reads");
+                let durable_upto = status.map(|status| status.durable_upto);
+                assert_eq!(durable_upto, Some(1 << 40 | 2), "{takes_over} {stop}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 0);
+    }
+}
+
+/// No file of a later epoch was begun: the frame that began it is lost, and that place is named.
+#[test]
+fn an_epoch_frame_lost_with_all_behind_it_is_named_where_it_was() {
+    let bed = Bed::new(0);
+    three_lives(&bed);
+    let at = 128 + 2 * 184;
+    bed.edit(&log_name(1), |bytes| bytes[at..].fill(0));
+    let refused = recover(&bed).expect_err("a loss");
+    let WalError::Corrupt { file, offset, .. } = refused else {
+        panic!("{refused}");
+    };
+    assert_eq!((file, offset), (log_name(1), at as u64));
+}

@@ -40,8 +40,19 @@ const STATUS_BYTES: usize = 40;
 /// The store that a `STATUS` of the corpus belongs to: see `store`.
 pub(super) const STORE_ID: [u8; 16] = *b"fuzz store here.";
 
-/// Recovers a log of this one file, reads and follows it, and starts a new file behind it.
+/// As it is, and with the first frame torn: of all behind it the headers alone are evidence, with
+/// whatever epochs and promises they have.
 pub(super) fn run(bytes: &[u8]) -> bool {
+    if let Some(len) = frame_len(bytes, FILE_HEADER) {
+        let mut torn = bytes.to_vec();
+        torn[FILE_HEADER + len - 1] ^= 1;
+        recover(&torn);
+    }
+    recover(bytes)
+}
+
+/// Recovers a log of this one file, reads and follows it, and starts a new file behind it.
+fn recover(bytes: &[u8]) -> bool {
     let (env, disk) = env();
     let number = number(bytes, 32, 8).unwrap_or(0);
     let store_id = fixed(bytes.get(16..32).unwrap_or_default());
@@ -152,6 +163,18 @@ fn seal_frame(bytes: &mut [u8], at: usize, len: usize, chain: [u8; 16]) -> [u8; 
     digest
 }
 
+fn put_crc(header: &mut [u8]) {
+    let crc = crc32fast::hash(&header[..124]);
+    header[124..].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// What a whole header without a mark gets once the next file was begun.
+fn mark_of(born: &[u8]) -> [u8; 12] {
+    let mut bytes = born.to_vec();
+    bytes[112..124].copy_from_slice(b"next follows");
+    fixed(&xxh3_128(&bytes).to_le_bytes()[..12])
+}
+
 fn patch(bytes: &mut [u8]) {
     if bytes.len() < FILE_HEADER {
         return;
@@ -159,12 +182,15 @@ fn patch(bytes: &mut [u8]) {
     // A mark outside the checksum is a damaged mark of a whole header.
     let mut born = bytes[..FILE_HEADER].to_vec();
     born[112..124].fill(0);
-    let crc = crc32fast::hash(&born[..124]).to_le_bytes();
-    bytes[124..128].copy_from_slice(&crc);
+    put_crc(&mut born);
+    let is_marked = bytes[8..12] != [0; 4] && bytes[112..124] == mark_of(&born);
+    match is_marked {
+        true => put_crc(&mut bytes[..FILE_HEADER]),
+        false => bytes[124..128].copy_from_slice(&born[124..]),
+    }
     // The chain knows no format either.
     born[8..12].fill(0);
-    let crc = crc32fast::hash(&born[..124]).to_le_bytes();
-    born[124..].copy_from_slice(&crc);
+    put_crc(&mut born);
     let mut chain = xxh3_128(&born).to_le_bytes();
     let mut at = FILE_HEADER;
     while let Some(len) = frame_len(bytes, at) {

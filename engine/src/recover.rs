@@ -39,6 +39,9 @@ pub struct RecoveryReport {
     pub bytes_dropped: u64,
     /// True where the dropped tail may have been acknowledged as `Synced`.
     pub ambiguous: bool,
+    /// Last commit seq that was acknowledged (as `Buffered`) and that is lost, with all behind
+    /// the last commit replayed. `None`: no such loss is known of.
+    pub acked_lost_upto: Option<u64>,
     /// True where the log ended with a seal: the store was closed cleanly.
     pub sealed: bool,
     /// What is wrong with one of the two manifest copies; the other one was used.
@@ -186,6 +189,7 @@ fn report_of(recovered: &Recovered, damaged: Option<Finding>, replay: &Replay) -
         operations_replayed: replay.operations,
         bytes_dropped: log.bytes_dropped,
         ambiguous: log.ambiguous,
+        acked_lost_upto: log.acked_lost_upto,
         sealed: log.sealed,
         damaged_manifest_copy: damaged.map(|finding| finding.to_string()),
         ..RecoveryReport::default()

@@ -22,6 +22,9 @@
 //!   level `Synced` had returned. (After kill -9 that is exact. After a power cut `STATUS`
 //!   may be one group old; only a power cut *and* damage of exactly that group together
 //!   stay unseen.) Without such a `STATUS` the case is marked.
+//! * A log that ends at a frame's end looks whole. `STATUS.acked_upto` > `last` says that it
+//!   is not: what was acknowledged as `Buffered` behind it is gone, as after a power cut. That
+//!   is a dropped tail, too, even where none of its bytes are left to count.
 
 use std::path::Path;
 
@@ -52,6 +55,9 @@ pub struct RecoveryReport {
     pub dropped: Option<DroppedTail>,
     /// True where the dropped tail may have been acknowledged as `Synced`.
     pub ambiguous: bool,
+    /// Last seq that was acknowledged (as `Buffered`) and that no file holds: all behind
+    /// `last_seq` up to it is lost. `None`: no such loss is known of.
+    pub acked_lost_upto: Option<u64>,
     /// True where the log was sealed: nothing was written after its last sync.
     pub sealed: bool,
     /// Last accepted seq; 0 for none ever.
@@ -266,8 +272,10 @@ impl<'a> Judge<'a> {
         }
         self.report.last_seq = scan.at.last_seq;
         self.report.durable_upto = proof;
-        if let Some(flaw) = bad {
-            self.drop_tail(&scan, used_end, flaw)?;
+        let acked_upto = self.status.map_or(0, |s| s.acked_upto);
+        self.report.acked_lost_upto = Some(acked_upto).filter(|acked| *acked > scan.at.last_seq);
+        if bad.is_some() || self.report.acked_lost_upto.is_some() {
+            self.drop_tail(&scan, used_end, bad)?;
         }
         self.parts.push(Part {
             header: scan.header,
@@ -315,7 +323,14 @@ impl<'a> Judge<'a> {
         Err(successor_missing(scan, last_seq))
     }
 
-    fn drop_tail(&mut self, scan: &FileScan, used_end: u64, flaw: Flaw) -> Result<(), WalError> {
+    /// Drops what is behind the last whole frame: from a bad one on, or, without one, frames
+    /// that were acknowledged and of which nothing is left.
+    fn drop_tail(
+        &mut self,
+        scan: &FileScan,
+        used_end: u64,
+        bad: Option<Flaw>,
+    ) -> Result<(), WalError> {
         let settled = self.status.is_some_and(|s| s.durable_upto >= self.proof);
         let bytes = used_end - scan.at.offset;
         self.report.ambiguous = !settled;
@@ -329,10 +344,10 @@ impl<'a> Judge<'a> {
                 offset,
                 bytes,
                 ambiguous,
-                flaw,
+                flaw: bad.unwrap_or(Flaw::Zeros),
             });
         }
-        self.report.dropped = Some(DroppedTail { file, offset, flaw });
+        self.report.dropped = bad.map(|flaw| DroppedTail { file, offset, flaw });
         Ok(())
     }
 

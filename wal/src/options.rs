@@ -16,7 +16,7 @@ pub struct LogOptions {
     /// From the manifest: seqs up to here were durable *in the log* when it was published
     /// (call `sync_upto` before a publish). Recovery takes it as proof.
     pub flushed_seq: u64,
-    /// Refuse with `TornTail` instead of dropping an unsynced tail.
+    /// Refuse with `TornTail` instead of dropping an unsynced tail, or going on without one.
     pub strict_tail: bool,
     /// Zeros written ahead of the frames, so that a sync changes no metadata. 0: none.
     pub preallocate_bytes: u64,

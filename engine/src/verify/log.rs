@@ -142,11 +142,11 @@ impl LogLook {
             let finding = VerifyFinding::new(FindingKind::Tail, file, "frames", offset, message);
             self.findings.push(finding);
         }
-        let acked = report.status.filter(|s| s.epoch == report.epoch_highest);
-        if let Some(status) = acked.filter(|s| s.acked_upto > report.last_seq) {
+        if let Some(acked_upto) = report.acked_lost_upto {
             let message = format!(
-                "seq {} was acknowledged, the log ends at {}: what was written at Buffered is lost",
-                status.acked_upto, report.last_seq
+                "seq {acked_upto} was acknowledged, the log ends at {}: what was written at \
+                 Buffered is lost",
+                report.last_seq
             );
             let file = shown(STATUS_NAME);
             let finding = VerifyFinding::new(FindingKind::Tail, file, "status", None, message);

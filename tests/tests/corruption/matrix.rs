@@ -80,7 +80,9 @@ fn judge(
             Outcome::Partly
         });
     };
-    let dropped = report.is_some_and(|report| report.bytes_dropped > 0);
+    // Cut at a frame's end no byte is left to count; then the status tells of the loss.
+    let dropped =
+        report.is_some_and(|report| report.bytes_dropped > 0 || report.acked_lost_upto.is_some());
     let is_earlier = fixture.earlier.iter().any(|earlier| {
         found
             .iter()
@@ -330,6 +332,23 @@ fn damaged_bytes_under_a_sealed_log_are_harmless_or_named() {
 #[test]
 fn damaged_bytes_under_a_pending_log_are_harmless_or_named() {
     bytes_of_every_file(false);
+}
+
+/// Frames end at multiples of 8: a log that is cut there looks as if it had ended there.
+#[test]
+fn the_newest_log_file_cut_at_any_frames_end_is_harmless_or_named() {
+    let fixture = build(false);
+    let logs = contents(&fixture.disk);
+    let (path, content) = logs
+        .into_iter()
+        .rfind(|(path, _)| is_log(path))
+        .expect("a log");
+    let mut tally = Tally::default();
+    for len in (0..content.len()).step_by(8) {
+        let path = path.clone();
+        tally.run(&fixture, &Damage::Cut { path, len });
+    }
+    tally.finish("the newest log file cut");
 }
 
 #[test]

@@ -277,7 +277,8 @@ fn show_log(store: &Path, dir: &Path, number: u64, as_json: bool) -> Result<(), 
             .collect();
         return output::print_json(&json!({
             "files": report.files, "sealed": report.sealed, "last_seq": report.last_seq,
-            "bytes_dropped": report.bytes_dropped, "ambiguous": report.ambiguous, "frames": shown,
+            "bytes_dropped": report.bytes_dropped, "ambiguous": report.ambiguous,
+            "acked_lost_upto": report.acked_lost_upto, "frames": shown,
         }));
     }
     let mut out = output::for_people();
@@ -300,6 +301,9 @@ fn show_log(store: &Path, dir: &Path, number: u64, as_json: bool) -> Result<(), 
             "cut off in {} at offset {}: {} bytes",
             tail.file, tail.offset, report.bytes_dropped
         )?;
+    }
+    if let Some(acked_upto) = report.acked_lost_upto {
+        writeln!(out, "acknowledged up to seq {acked_upto}: what is behind the end is lost")?;
     }
     let mut table = output::table(&["first seq", "operations", "bytes"]);
     for (first_seq, ops, len) in frames.iter().take(FRAMES_SHOWN) {

@@ -76,5 +76,10 @@ fn open_to_write(store: &Path, options: Options) -> Result<Store, Failure> {
             report.bytes_dropped
         );
     }
+    if let Some(acked_upto) = report.acked_lost_upto {
+        anstream::eprintln!(
+            "note: writes up to seq {acked_upto} were acknowledged as buffered and are lost"
+        );
+    }
     Ok(store)
 }

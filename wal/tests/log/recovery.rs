@@ -50,6 +50,61 @@ fn rocksdb_1351_a_partial_last_header_is_dropped_and_counted() {
     }
 }
 
+/// Cut at a frame's end, or zeros from there on, a log looks whole: `STATUS` tells that it is not.
+#[test]
+fn acknowledged_frames_gone_without_a_trace_are_told_of() {
+    let durable = 1 << 40 | 2;
+    let gone = |n: usize, zeros: bool| {
+        let bed = Bed::new(0);
+        let log = log_with(&bed, 2);
+        for n in 2..5 {
+            let seqs = log.append(&body(n, 100), 1).expect("append");
+            log.write_status(seqs.last_seq).expect("status");
+        }
+        drop(log);
+        bed.edit(&log_name(1), |bytes| match zeros {
+            true => bytes[frame_at(n)..].fill(0),
+            false => bytes.truncate(frame_at(n)),
+        });
+        bed
+    };
+    for n in 2..=5 {
+        for zeros in [false, true] {
+            let bed = gone(n, zeros);
+            let strict = LogOptions {
+                strict_tail: true,
+                ..small()
+            };
+            let refused = Log::recover(&bed.env, DIR.as_ref(), &strict).err();
+            let mut recovered = Log::recover(&bed.env, DIR.as_ref(), &small()).expect("opens");
+            assert_eq!(recovered_bodies(&recovered), bodies(0..n as u64));
+            let report = recovered.report();
+            assert_eq!(report.durable_upto, durable);
+            assert_eq!((report.bytes_dropped, report.ambiguous), (0, false));
+            let lost = (n < 5).then_some(1 << 40 | 5);
+            assert_eq!(report.acked_lost_upto, lost, "{n} frames, zeros {zeros}");
+            match (lost, refused) {
+                (Some(_), Some(WalError::TornTail { offset, .. })) => {
+                    assert_eq!(offset, frame_at(n) as u64);
+                }
+                (None, None) => {}
+                (_, refused) => panic!("{n} frames, zeros {zeros}: {refused:?}"),
+            }
+            // Told once: the next writer says what there is.
+            drop(recovered.start(2).expect("starts"));
+            let recovered = Log::recover(&bed.env, DIR.as_ref(), &small()).expect("opens");
+            assert_eq!(recovered.report().acked_lost_upto, None);
+        }
+    }
+    // A frame is acknowledged before it is synced, so a bad one may be such a loss, too.
+    let bed = gone(5, false);
+    bed.edit(&log_name(1), |bytes| bytes[frame_at(3)] ^= 1);
+    let recovered = Log::recover(&bed.env, DIR.as_ref(), &small()).expect("opens");
+    let report = recovered.report();
+    assert_eq!(report.bytes_dropped, (frame_at(5) - frame_at(3)) as u64);
+    assert_eq!(report.acked_lost_upto, Some(1 << 40 | 5));
+}
+
 /// qdrant/qdrant/issues/2231: start fails on an unknown temporary file in the log directory.
 #[test]
 fn qdrant_2231_foreign_and_half_born_files_are_ignored() {

@@ -303,7 +303,10 @@ fn show_log(store: &Path, dir: &Path, number: u64, as_json: bool) -> Result<(), 
         )?;
     }
     if let Some(acked_upto) = report.acked_lost_upto {
-        writeln!(out, "acknowledged up to seq {acked_upto}: what is behind the end is lost")?;
+        writeln!(
+            out,
+            "acknowledged up to seq {acked_upto}: what is behind the end is lost"
+        )?;
     }
     let mut table = output::table(&["first seq", "operations", "bytes"]);
     for (first_seq, ops, len) in frames.iter().take(FRAMES_SHOWN) {

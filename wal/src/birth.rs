@@ -80,6 +80,7 @@ impl NewFile {
         header: FileHeader,
         blank: Option<Blank>,
     ) -> Result<Self, WalError> {
+        header.check()?;
         let temp = temp_path(dir, header.number);
         let blank = match blank {
             Some(stale) if stale.number != header.number => {

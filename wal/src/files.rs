@@ -15,14 +15,14 @@
 //! | 8 | format | 4 | 0 or 1 | `decode`: a newer one is refused untouched |
 //! | 12 | epoch | 4 | 1 ..< 2^24 | `decode`; recovery: never falls from file to file |
 //! | 16 | store id | 16 | | `decode`: a file of another store is named |
-//! | 32 | number | 8 | the file name's | `decode` |
+//! | 32 | number | 8 | the file name's, 1 or more | `decode` |
 //! | 40 | first_seq | 8 | > base_seq, of the epoch or below | the scan: seq of the first data frame |
 //! | 48 | base_seq | 8 | | recovery: last seq before this file (0: none) |
 //! | 56 | durable_upto | 8 | >= base_seq, of the epoch or below | recovery: durable when the file got its name |
 //! | 64 | prev digest | 16 | | recovery: final digest of the file before |
 //! | 80 | cut file | 8 | 0 or number - 1 | `decode` |
-//! | 88 | cut offset | 8 | | recovery: the file before ends here, whatever follows |
-//! | 96 | cut digest | 16 | = prev digest | `decode` |
+//! | 88 | cut offset | 8 | 0 without a cut | `decode`; recovery: the file before ends here, whatever follows |
+//! | 96 | cut digest | 16 | = prev digest; 0 without a cut | `decode` |
 //! | 112 | successor mark | 12 | 0: none was begun; else [`FileHeader::mark`] | `decode`; recovery: the file after it must be there |
 //! | 124 | crc32 | 4 | | `decode`; over bytes 0..124 |
 //!
@@ -65,6 +65,9 @@ pub(crate) const FILE_HEADER_LEN: usize = 128;
 /// No log file is longer: bounds every loop over a file's bytes.
 pub const FILE_BYTES_CAP: u64 = 4 << 30;
 
+/// A writer gives a file a mark or a later format in place. Whoever reads the header meanwhile may
+/// meet a half of that; it looks again this often.
+const HEADER_TRIES: usize = 4;
 const MAGIC: [u8; 8] = *b"CHRONLOG";
 const CRC_COVERS: usize = 124;
 const _: () = assert!(size_of::<RawHeader>() == FILE_HEADER_LEN);
@@ -243,9 +246,19 @@ impl FileHeader {
             cut: (cut.file != 0).then_some(cut),
             successor,
         };
-        match header.is_sane(number) {
+        // One that would be written otherwise is none of ours: a mark would damage it.
+        let is_ours = header.encode()[..MARK_BEGIN] == bytes[..MARK_BEGIN];
+        match is_ours && header.is_sane(number) {
             true => Ok(header),
             false => Err(damaged()),
+        }
+    }
+
+    /// Refuses a header that nobody could read again: where the one before is a forger's.
+    pub(crate) fn check(&self) -> Result<(), WalError> {
+        match self.is_sane(self.number) {
+            true => Ok(()),
+            false => Err(damaged_file(self.number, Flaw::FileHeader)),
         }
     }
 
@@ -256,8 +269,8 @@ impl FileHeader {
                 && cut.offset >= FILE_HEADER_LEN as u64
         });
         self.number == number
-            // The next one must exist too.
-            && number < FileNumber::MAX
+            // 0 is no file's: a cut says it for none. And the next one must exist too.
+            && (1..FileNumber::MAX).contains(&number)
             && (1..=EPOCH_MAX).contains(&self.epoch)
             && self.first_seq > self.base_seq
             && self.durable_upto >= self.base_seq
@@ -413,7 +426,7 @@ pub(crate) fn remove_if_there(env: &Env, path: &Path) -> Result<(), WalError> {
     }
 }
 
-/// Opens log file `number` for reading and decodes its header.
+/// Opens log file `number` for reading and decodes its header: also while a writer changes it.
 pub(crate) fn open_log(
     env: &Env,
     dir: &Path,
@@ -429,15 +442,38 @@ pub(crate) fn open_log(
         }
         other => other.map_err(|e| WalError::io("open", &path, e))?,
     };
+    let mut header = read_header(&*file, &path, number, store_id);
+    for _ in 1..HEADER_TRIES {
+        if !may_be_half(&header) {
+            break;
+        }
+        header = read_header(&*file, &path, number, store_id);
+    }
+    Ok((file, header?))
+}
+
+fn read_header(
+    file: &dyn VfsFile,
+    path: &Path,
+    number: FileNumber,
+    store_id: &[u8; 16],
+) -> Result<FileHeader, WalError> {
     let mut bytes = [0; FILE_HEADER_LEN];
     match file.read_exact_at(&mut bytes, 0) {
-        Ok(()) => {}
+        Ok(()) => FileHeader::decode(&bytes, number, store_id),
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
-            return Err(damaged_file(number, Flaw::FileHeader));
+            Err(damaged_file(number, Flaw::FileHeader))
         }
-        Err(e) => return Err(WalError::io("read", &path, e)),
+        Err(e) => Err(WalError::io("read", path, e)),
     }
-    Ok((file, FileHeader::decode(&bytes, number, store_id)?))
+}
+
+/// True for what some bytes of a header and some of the one that replaces it may look like.
+fn may_be_half(header: &Result<FileHeader, WalError>) -> bool {
+    match header {
+        Ok(header) => header.successor == Successor::Damaged,
+        Err(error) => matches!(error, WalError::Corrupt { .. }),
+    }
 }
 
 fn damaged_file(number: FileNumber, flaw: Flaw) -> WalError {
@@ -513,6 +549,22 @@ mod tests {
         of_a_day[CRC_COVERS..].copy_from_slice(&old.encode()[CRC_COVERS..]);
         let begun = decode(&of_a_day).expect("whole");
         assert_eq!(begun.successor, Successor::Begun);
+        // Under a right checksum: a cut without a file.
+        let mut odd = FileHeader {
+            cut: None,
+            ..header
+        }
+        .encode();
+        odd[96] = 1;
+        put_crc(&mut odd);
+        assert!(decode(&odd).is_err(), "a mark would make another header");
+        // A cut in it would be none.
+        let first = FileHeader {
+            number: 0,
+            cut: None,
+            ..header
+        };
+        assert!(FileHeader::decode(&first.encode(), 0, &[1; 16]).is_err());
         for bit in 0..FILE_HEADER_LEN * 8 {
             for bytes in [&bytes, &marked] {
                 let mut bad = *bytes;

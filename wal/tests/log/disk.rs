@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -91,6 +92,19 @@ struct State {
     space_left: Option<u64>,
     syncs: u64,
     sync_pause: Duration,
+    half: Option<Half>,
+}
+
+/// A write that readers see in part for a while.
+#[derive(Clone)]
+struct Half {
+    /// Bytes of the write, and which of them are seen at once.
+    len: usize,
+    seen: Range<usize>,
+    /// Reads that see no more.
+    reads: u64,
+    /// Once it was written: where, and what was there before.
+    old: Option<(usize, u64, Vec<u8>)>,
 }
 
 /// The disk; clones share it.
@@ -145,6 +159,24 @@ impl Disk {
         self.state().space_left = bytes;
     }
 
+    /// Of the next write of `len` bytes the next `reads` reads see those of `seen` alone.
+    pub(crate) fn show_half(&self, len: usize, seen: Range<usize>, reads: u64) {
+        self.state().half = Some(Half {
+            len,
+            seen,
+            reads,
+            old: None,
+        });
+    }
+
+    /// True once that write was done.
+    pub(crate) fn has_half(&self) -> bool {
+        self.state()
+            .half
+            .as_ref()
+            .is_some_and(|half| half.old.is_some())
+    }
+
     pub(crate) fn pause_syncs(&self, pause: Duration) {
         self.state().sync_pause = pause;
     }
@@ -165,6 +197,36 @@ impl Disk {
         s.crash_names(image, &mut coin);
         for inode in &mut s.inodes {
             inode.crash(image, &mut coin);
+        }
+    }
+}
+
+impl Half {
+    /// The write, before it is done.
+    fn begin(&mut self, inode: usize, offset: u64, now: &[u8]) {
+        let at = offset as usize;
+        self.old = now
+            .get(at..at + self.len)
+            .map(|old| (inode, offset, old.to_vec()));
+    }
+
+    /// Puts what was there before over what a read of `buf` at `offset` must not see.
+    fn hide(&mut self, inode: usize, offset: u64, buf: &mut [u8]) {
+        let Some((of, begin, old)) = &self.old else {
+            return;
+        };
+        let is_read = *of == inode && offset <= *begin && *begin < offset + buf.len() as u64;
+        if !is_read || self.reads == 0 {
+            return;
+        }
+        self.reads -= 1;
+        let at = (begin - offset) as usize;
+        for (place, byte) in old.iter().enumerate() {
+            if !self.seen.contains(&place)
+                && let Some(shown) = buf.get_mut(at + place)
+            {
+                *shown = *byte;
+            }
         }
     }
 }
@@ -424,6 +486,9 @@ impl VfsFile for Handle {
             .unwrap_or(&[]);
         let n = buf.len().min(bytes.len());
         buf[..n].copy_from_slice(&bytes[..n]);
+        if let Some(half) = &mut s.half {
+            half.hide(self.inode, offset, &mut buf[..n]);
+        }
         Ok(n)
     }
 
@@ -439,6 +504,13 @@ impl VfsFile for Handle {
                 return Err(e);
             }
         };
+        if let Some(mut half) = s
+            .half
+            .take_if(|half| half.len == buf.len() && half.old.is_none())
+        {
+            half.begin(self.inode, offset, &s.inodes[self.inode].now);
+            s.half = Some(half);
+        }
         let len = s.inodes[self.inode].now.len() as u64;
         let mut n = buf.len();
         if let Some(left) = s.space_left {

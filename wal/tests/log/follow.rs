@@ -1,9 +1,14 @@
 //! Goal: another process sees each acknowledged frame once, in order, and nothing else,
 //! across rotation, recovery and removal.
 
-use chronolith_wal::{Frame, Log, LogReader, Status, WalError, read_status};
+use std::ops::Range;
+
+use chronolith_wal::{
+    Frame, Log, LogReader, Recovered, Status, WalError, WholeLog, read_status, salvage_log,
+};
 
 use crate::bed::{Bed, DIR, STORE, body, commit, small};
+use crate::format::format_0;
 
 fn status(bed: &Bed) -> Status {
     read_status(&bed.env, DIR.as_ref(), &STORE)
@@ -142,4 +147,82 @@ fn a_status_knows_of_a_sync_before_any_frame_does() {
     let mut reader = LogReader::open(&bed.env, DIR.as_ref(), STORE, 1).expect("open");
     drain(&mut reader, &told).expect("read");
     assert_eq!(reader.proven_ahead().expect("read"), seq);
+}
+
+/// How a file's header changes in place: the file, the bytes that are written, and who writes them.
+struct Change {
+    file: u64,
+    bytes: usize,
+    bed: fn() -> Bed,
+    write: fn(&Bed),
+}
+
+/// The mark of a successor; that mark with the format that has it; that format for epoch frames.
+const CHANGES: [Change; 3] = [
+    Change {
+        file: 1,
+        bytes: 16,
+        bed: || Bed::new(0),
+        write: |bed| {
+            let log = Log::create(&bed.env, DIR.as_ref(), &small(), 1).expect("create");
+            commit(&log, &body(0, 100));
+            log.rotate().expect("rotate");
+        },
+    },
+    Change {
+        file: 2,
+        bytes: 128,
+        bed: format_0,
+        write: |bed| drop(recover(bed).start(3).expect("start")),
+    },
+    Change {
+        file: 2,
+        bytes: 128,
+        bed: format_0,
+        write: |bed| drop(recover(bed).take_over(3).expect("take over")),
+    },
+];
+
+fn recover(bed: &Bed) -> Recovered {
+    Log::recover(&bed.env, DIR.as_ref(), &small()).expect("opens")
+}
+
+/// Who reads a header beside a writer.
+const LOOKS: [fn(&Bed, u64) -> Result<(), WalError>; 3] = [
+    |bed, file| LogReader::open(&bed.env, DIR.as_ref(), STORE, file).map(drop),
+    |bed, file| WholeLog::read(&bed.env, DIR.as_ref(), STORE, file).map(drop),
+    |bed, file| match salvage_log(&bed.env, DIR.as_ref(), STORE, file)?.gaps[..] {
+        [] => Ok(()),
+        _ => Err(WalError::MissingFile {
+            file: "whole".into(),
+        }),
+    },
+];
+
+/// True where a look is well that meets a header half-changed for `reads` reads.
+fn is_read_well(change: &Change, seen: Range<usize>, reads: u64, look: usize) -> bool {
+    let bed = (change.bed)();
+    bed.disk.show_half(change.bytes, seen, reads);
+    (change.write)(&bed);
+    assert!(bed.disk.has_half(), "nothing was written in part");
+    LOOKS[look](&bed, change.file).is_ok()
+}
+
+/// A header that changes in place is whole to everybody who looks once more, wherever the write
+/// stands; one that stays half-changed is damage.
+#[test]
+fn a_header_that_is_being_changed_is_no_damage() {
+    for (nth, change) in CHANGES.iter().enumerate() {
+        let mut refused = 0;
+        for at in 1..change.bytes {
+            for seen in [0..at, at..change.bytes] {
+                for look in 0..LOOKS.len() {
+                    let is_well = is_read_well(change, seen.clone(), 3, look);
+                    assert!(is_well, "change {nth}, {seen:?}, look {look}");
+                    refused += u32::from(!is_read_well(change, seen.clone(), u64::MAX, look));
+                }
+            }
+        }
+        assert!(refused > 10, "change {nth}: {refused} halves are refused");
+    }
 }

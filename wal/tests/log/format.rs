@@ -174,7 +174,7 @@ fn golden(name: &str) -> Vec<u8> {
 }
 
 /// The log of format 0: two files, of which the second begins with a copy behind a cut.
-fn format_0() -> Bed {
+pub(crate) fn format_0() -> Bed {
     let bed = Bed::new(3);
     for (name, dump) in [
         (log_name(1), "first"),

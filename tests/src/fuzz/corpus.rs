@@ -10,14 +10,15 @@
 )]
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chronolith::{Record, Scope, SourceClass};
 use chronolith_segments::{OpRef, PutMode, encode_batch};
-use chronolith_vfs::SimVfs;
-use chronolith_wal::{Log, LogOptions, STATUS_NAME, log_name};
+use chronolith_vfs::{Env, SimVfs};
+use chronolith_wal::{Log, LogOptions, Recovered, STATUS_NAME, log_name};
 
 use super::log::STORE_ID;
+use super::log_bytes::{self, PAIR_HEADER};
 use super::store::{build, files};
 
 /// The directory of a corpus.
@@ -88,38 +89,93 @@ fn from_disk(seeds: &mut Seeds, size: &str, disk: &SimVfs) {
     }
 }
 
-/// A log of two files, the first with an end by decree, the second sealed.
+/// Logs of two files, whose first says that it has a successor and is nothing without that; and
+/// one that several writers wrote into one file.
+///
+/// The corpus has a few of builds that knew neither as well (`valid-*.log`): those stay.
 fn from_log(seeds: &mut Seeds) {
-    let (env, disk) = super::disk::env();
-    super::disk::put(&disk, "/wal/none".as_ref(), &[]);
-    let options = LogOptions {
-        preallocate_bytes: 256,
-        ..LogOptions::new(STORE_ID)
-    };
-    let dir = "/wal".as_ref();
-    let log = Log::create(&env, dir, &options, 1).expect("created");
-    for (_, body) in batches() {
-        let appended = log.append(&body, 2).expect("appended");
-        log.sync_upto(appended.last_seq).expect("synced");
-        log.write_status(appended.last_seq).expect("written");
-    }
-    drop(log);
-    let options = LogOptions {
-        floor_file: 1,
-        ..options
-    };
-    let mut recovered = Log::recover(&env, dir, &options).expect("sound");
+    let (cut, status) = cut_pair();
+    let rotated = rotated_pair();
+    let mut of_a_day = rotated.clone();
+    // As builds wrote it for a day: a mark in format 0, outside the checksum.
+    of_a_day[PAIR_HEADER + 8] = 0;
+    (log_bytes::FORGE.patch)(&mut of_a_day);
+    seeds.push(("log", "valid-pair-cut".into(), cut));
+    seeds.push(("log", "valid-pair-rotated".into(), rotated));
+    seeds.push(("log", "valid-pair-of-a-day".into(), of_a_day));
+    seeds.push(("log", "valid-epochs".into(), taken_over()));
+    seeds.push(("status", format!("valid-{STATUS_NAME}"), status));
+}
+
+/// The second of these files was begun by a writer that found the first without a seal. With
+/// the status.
+fn cut_pair() -> (Vec<u8>, Vec<u8>) {
+    let lives = Lives::begin();
+    let mut recovered = lives.recover();
     let log = recovered.start(2).expect("started");
     log.append(b"body", 3).expect("appended");
     log.seal().expect("sealed");
-    for (corpus, file) in [
-        ("log", log_name(1)),
-        ("log", log_name(2)),
-        ("status", STATUS_NAME.into()),
-    ] {
-        let path = std::path::Path::new("/wal").join(&file);
-        let bytes = disk.content(&path).expect("there");
-        seeds.push((corpus, format!("valid-{file}"), bytes));
+    (lives.pair(), lives.content(STATUS_NAME))
+}
+
+/// The second of these files was begun because the first was full.
+fn rotated_pair() -> Vec<u8> {
+    let lives = Lives::begin();
+    let log = lives.recover().take_over(2).expect("taken over");
+    log.rotate().expect("rotated");
+    log.append(b"body", 3).expect("appended");
+    drop(log);
+    lives.pair()
+}
+
+/// One file of three epochs.
+fn taken_over() -> Vec<u8> {
+    let lives = Lives::begin();
+    for epoch in [2, 3] {
+        let log = lives.recover().take_over(epoch).expect("taken over");
+        log.append(b"body", epoch).expect("appended");
+    }
+    lives.content(&log_name(1))
+}
+
+/// A log that one writer has left, and others go on with.
+struct Lives {
+    env: Env,
+    disk: SimVfs,
+    options: LogOptions,
+}
+
+impl Lives {
+    const DIR: &str = "/wal";
+
+    fn begin() -> Self {
+        let (env, disk) = super::disk::env();
+        super::disk::put(&disk, "/wal/none".as_ref(), &[]);
+        // Zeros behind a first file would be no part of it.
+        let options = LogOptions {
+            preallocate_bytes: 0,
+            ..LogOptions::new(STORE_ID)
+        };
+        let log = Log::create(&env, Self::DIR.as_ref(), &options, 1).expect("created");
+        for (_, body) in batches() {
+            let appended = log.append(&body, 2).expect("appended");
+            log.sync_upto(appended.last_seq).expect("synced");
+            log.write_status(appended.last_seq).expect("written");
+        }
+        Self { env, disk, options }
+    }
+
+    fn recover(&self) -> Recovered {
+        Log::recover(&self.env, Self::DIR.as_ref(), &self.options).expect("sound")
+    }
+
+    fn content(&self, file: &str) -> Vec<u8> {
+        let path = Path::new(Self::DIR).join(file);
+        self.disk.content(&path).expect("there")
+    }
+
+    fn pair(&self) -> Vec<u8> {
+        log_bytes::pair(&self.content(&log_name(1)), &self.content(&log_name(2)))
     }
 }
 

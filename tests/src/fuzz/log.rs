@@ -3,20 +3,16 @@
 use std::path::Path;
 
 use chronolith_segments::{OpRef, decode_batch, encode_batch};
+use chronolith_vfs::{Env, SimVfs};
 use chronolith_wal::{
-    EPOCH_MAX, Log, LogOptions, LogReader, STATUS_NAME, Status, log_name, read_status,
+    EPOCH_MAX, Log, LogOptions, LogReader, Recovered, STATUS_NAME, Status, WalError, WholeLog,
+    log_name, peek_store_id, read_status, salvage_log,
 };
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128, xxh3_128_with_seed};
 
 use super::Forge;
-use super::disk::{env, fixed, number, put};
+use super::disk::{env, fixed, put};
+use super::log_bytes::{FILE_HEADER, files_of, frame_len, number_of};
 
-/// Log files.
-pub(super) const FORGE: Forge = Forge {
-    patch: |bytes| patch(bytes),
-    take_apart,
-    put_together,
-};
 /// `STATUS`.
 pub(super) const STATUS_FORGE: Forge = Forge {
     patch: |bytes| {
@@ -33,69 +29,164 @@ pub(super) const STATUS_FORGE: Forge = Forge {
 };
 
 const DIR: &str = "/wal";
-const FILE_HEADER: usize = 128;
-const FRAME_HEADER: usize = 64;
-const DIGEST: usize = 16;
 const STATUS_BYTES: usize = 40;
 /// The store that a `STATUS` of the corpus belongs to: see `store`.
 pub(super) const STORE_ID: [u8; 16] = *b"fuzz store here.";
 
-/// As it is, and with the first frame torn: of all behind it the headers alone are evidence, with
-/// whatever epochs and promises they have.
+/// As it is; with the newest file's first frame torn, so that of all behind it the headers alone
+/// are evidence, with whatever epochs and promises they have; and the first of two without the
+/// other.
 pub(super) fn run(bytes: &[u8]) -> bool {
-    if let Some(len) = frame_len(bytes, FILE_HEADER) {
-        let mut torn = bytes.to_vec();
+    let mut files = files_of(bytes);
+    let is_taken = Bed::of(&files).attack();
+    if let [first, _] = files[..] {
+        Bed::of(&[first]).attack();
+    }
+    let newest = files.pop().expect("at least one");
+    if let Some(len) = frame_len(newest, FILE_HEADER) {
+        let mut torn = newest.to_vec();
         torn[FILE_HEADER + len - 1] ^= 1;
-        recover(&torn);
+        files.push(&torn);
+        Bed::of(&files).attack();
     }
-    recover(bytes)
+    is_taken
 }
 
-/// Recovers a log of this one file, reads and follows it, and starts a new file behind it.
-fn recover(bytes: &[u8]) -> bool {
-    let (env, disk) = env();
-    let number = number(bytes, 32, 8).unwrap_or(0);
-    let store_id = fixed(bytes.get(16..32).unwrap_or_default());
-    put(&disk, &Path::new(DIR).join(log_name(number)), bytes);
-    let options = LogOptions {
-        floor_file: number,
-        preallocate_bytes: 0,
-        ..LogOptions::new(store_id)
-    };
-    follow(&env, store_id, number);
-    let Ok(mut recovered) = Log::recover(&env, DIR.as_ref(), &options) else {
-        return false;
-    };
-    for frame in recovered.frames() {
-        let Ok(frame) = frame else { break };
-        assert!(frame.last_seq() >= frame.first_seq);
-        let _ = decode_batch(&frame.body);
-    }
-    let next = recovered.report().epoch_highest + 1;
-    if next <= EPOCH_MAX
-        && let Ok(log) = recovered.start(next)
-    {
-        // A caller may append behind what it recovered.
-        let _ = log
-            .append(b"behind", 1)
-            .map(|at| log.sync_upto(at.last_seq));
-        let _ = log.seal();
-    }
-    true
+/// A log of one file or two, on a disk of its own.
+struct Bed {
+    env: Env,
+    disk: SimVfs,
+    number: u64,
+    options: LogOptions,
 }
 
-fn follow(env: &chronolith_vfs::Env, store_id: [u8; 16], number: u64) {
-    for (acked_upto, durable_upto) in [(u64::MAX, 0), (u64::MAX - 1, u64::MAX), (1 << 41, 0)] {
-        let status = Status {
-            epoch: 1,
-            acked_upto,
-            durable_upto,
+impl Bed {
+    fn of(files: &[&[u8]]) -> Self {
+        let (env, disk) = env();
+        let number = number_of(files[0]);
+        // The second lies behind the first, whatever number it says it has.
+        for (number, file) in (number..=u64::MAX).zip(files) {
+            put(&disk, &Path::new(DIR).join(log_name(number)), file);
+        }
+        let store_id = fixed(files[0].get(16..32).unwrap_or_default());
+        let options = LogOptions {
+            floor_file: number,
+            preallocate_bytes: 0,
+            ..LogOptions::new(store_id)
         };
-        if let Ok(mut reader) = LogReader::open(env, DIR.as_ref(), store_id, number) {
-            while let Ok(Some(_)) = reader.next(&status) {}
-            let _ = reader.proven_ahead();
+        Self {
+            env,
+            disk,
+            number,
+            options,
         }
     }
+
+    fn recover(&self) -> Result<Recovered, WalError> {
+        Log::recover(&self.env, DIR.as_ref(), &self.options)
+    }
+
+    /// All that anybody does with a log, up to a writer that goes on in it. True: it recovers.
+    fn attack(&self) -> bool {
+        self.follow();
+        self.salvage();
+        let Ok(recovered) = self.recover() else {
+            return false;
+        };
+        let bodies = bodies_of(&recovered);
+        for body in &bodies {
+            let _ = decode_batch(body);
+        }
+        self.copy(&bodies);
+        self.write_behind(recovered, bodies);
+        true
+    }
+
+    fn follow(&self) {
+        for (acked_upto, durable_upto) in [(u64::MAX, 0), (u64::MAX - 1, u64::MAX), (1 << 41, 0)] {
+            let status = Status {
+                epoch: 1,
+                acked_upto,
+                durable_upto,
+            };
+            let (env, store_id) = (&self.env, self.options.store_id);
+            if let Ok(mut reader) = LogReader::open(env, DIR.as_ref(), store_id, self.number) {
+                while let Ok(Some(_)) = reader.next(&status) {}
+                let _ = reader.proven_ahead();
+                let _ = reader.check_newest();
+            }
+        }
+    }
+
+    fn salvage(&self) {
+        let (env, dir) = (&self.env, Path::new(DIR));
+        let store_id = self.options.store_id;
+        let _ = peek_store_id(env, dir, self.number);
+        let Ok(found) = salvage_log(env, dir, store_id, self.number) else {
+            return;
+        };
+        let mut reader = found.reader();
+        for frame in found.frames.iter().chain(&found.in_doubt) {
+            reader.read(frame).expect("what was found whole is whole");
+        }
+        let _ = found.missing(Some(0));
+        let _ = found.covers(found.base_seq(), u64::MAX);
+    }
+
+    /// A backup of what recovers recovers, to the same.
+    fn copy(&self, bodies: &[Vec<u8>]) {
+        let (env, store_id) = (&self.env, self.options.store_id);
+        let whole = WholeLog::read(env, DIR.as_ref(), store_id, self.number);
+        let whole = whole.expect("what recovers can be copied");
+        let copied = whole.parts.iter().map(|part| {
+            let mut bytes = vec![0; usize::try_from(part.bytes).expect("small")];
+            let read = part.file.read_exact_at(&mut bytes, 0);
+            read.expect("as long as it says");
+            bytes[..FILE_HEADER].copy_from_slice(&part.header);
+            bytes
+        });
+        let copied: Vec<Vec<u8>> = copied.collect();
+        let copied: Vec<&[u8]> = copied.iter().map(Vec::as_slice).collect();
+        let bed = Self::of(&copied);
+        put(&bed.disk, &Path::new(DIR).join(STATUS_NAME), &whole.status);
+        let recovered = bed.recover().expect("a copy recovers");
+        assert!(recovered.report().dropped.is_none(), "a copy is whole");
+        assert_eq!(bodies_of(&recovered), bodies, "a copy holds the same");
+    }
+
+    /// A writer begins in a file of its own, the next one goes on in that: what was there stays.
+    fn write_behind(&self, mut recovered: Recovered, mut bodies: Vec<Vec<u8>>) {
+        for takes_over in [false, true] {
+            let epoch = recovered.report().epoch_highest + 1;
+            if epoch > EPOCH_MAX {
+                return;
+            }
+            let begun = match takes_over {
+                false => recovered.start(epoch),
+                true => recovered.take_over(epoch),
+            };
+            let Ok(log) = begun else { return };
+            // A caller may append behind what it recovered.
+            if let Ok(at) = log.append(b"behind", 1) {
+                bodies.push(b"behind".to_vec());
+                log.sync_upto(at.last_seq).expect("nothing fails here");
+            }
+            log.seal().expect("nothing fails here");
+            drop(log);
+            recovered = self.recover().expect("what was written recovers");
+            assert_eq!(bodies_of(&recovered), bodies, "nothing is lost");
+        }
+    }
+}
+
+fn bodies_of(recovered: &Recovered) -> Vec<Vec<u8>> {
+    let frames = recovered.frames();
+    let frames = frames.map(|frame| frame.expect("it was validated"));
+    let check = |frame: chronolith_wal::Frame| {
+        assert!(frame.last_seq() >= frame.first_seq);
+        frame.body
+    };
+    frames.map(check).collect()
 }
 
 /// Reads `STATUS`, and recovers an empty log beside it.
@@ -133,98 +224,4 @@ fn status_crc(bytes: &[u8]) -> u32 {
     hasher.update(&bytes[..36]);
     hasher.update(&STORE_ID);
     hasher.finalize()
-}
-
-/// Bytes of the frame at `at`, as its header claims; `None` where there is none.
-fn frame_len(bytes: &[u8], at: usize) -> Option<usize> {
-    let header = bytes.get(at..at.checked_add(FRAME_HEADER)?)?;
-    let body = usize::try_from(number(header, 8, 4)?).ok()?;
-    let len = FRAME_HEADER + body.next_multiple_of(8) + DIGEST;
-    (header[..4] == *b"CHFR" && len <= bytes.len() - at).then_some(len)
-}
-
-/// Checksum, chain and digest of the frame at `at`; gives its digest.
-fn seal_frame(bytes: &mut [u8], at: usize, len: usize, chain: [u8; 16]) -> [u8; 16] {
-    let store_id: [u8; 16] = fixed(&bytes[16..32]);
-    bytes[at + 40..at + 56].copy_from_slice(&chain);
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&bytes[at..at + 60]);
-    hasher.update(&store_id);
-    hasher.update(&(at as u64).to_le_bytes());
-    let crc = hasher.finalize();
-    bytes[at + 60..at + 64].copy_from_slice(&crc.to_le_bytes());
-    let mut salt = store_id.to_vec();
-    salt.extend_from_slice(&bytes[at + 32..at + 36]);
-    salt.extend_from_slice(&bytes[at + 16..at + 24]);
-    salt.extend_from_slice(&(at as u64).to_le_bytes());
-    let end = at + len - DIGEST;
-    let digest = xxh3_128_with_seed(&bytes[at..end], xxh3_64(&salt)).to_le_bytes();
-    bytes[end..at + len].copy_from_slice(&digest);
-    digest
-}
-
-fn put_crc(header: &mut [u8]) {
-    let crc = crc32fast::hash(&header[..124]);
-    header[124..].copy_from_slice(&crc.to_le_bytes());
-}
-
-/// What a whole header without a mark gets once the next file was begun.
-fn mark_of(born: &[u8]) -> [u8; 12] {
-    let mut bytes = born.to_vec();
-    bytes[112..124].copy_from_slice(b"next follows");
-    fixed(&xxh3_128(&bytes).to_le_bytes()[..12])
-}
-
-fn patch(bytes: &mut [u8]) {
-    if bytes.len() < FILE_HEADER {
-        return;
-    }
-    // A mark outside the checksum is a damaged mark of a whole header.
-    let mut born = bytes[..FILE_HEADER].to_vec();
-    born[112..124].fill(0);
-    put_crc(&mut born);
-    let is_marked = bytes[8..12] != [0; 4] && bytes[112..124] == mark_of(&born);
-    match is_marked {
-        true => put_crc(&mut bytes[..FILE_HEADER]),
-        false => bytes[124..128].copy_from_slice(&born[124..]),
-    }
-    // The chain knows no format either.
-    born[8..12].fill(0);
-    put_crc(&mut born);
-    let mut chain = xxh3_128(&born).to_le_bytes();
-    let mut at = FILE_HEADER;
-    while let Some(len) = frame_len(bytes, at) {
-        chain = seal_frame(bytes, at, len, chain);
-        at += len;
-    }
-}
-
-/// The file's header, then each frame's header and body.
-fn take_apart(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let mut parts = vec![bytes.get(..124)?.to_vec()];
-    let mut at = FILE_HEADER;
-    while let Some(len) = frame_len(bytes, at) {
-        let body = usize::try_from(number(bytes, at + 8, 4)?).ok()?;
-        parts.push(bytes[at..at + 60].to_vec());
-        parts.push(bytes[at + FRAME_HEADER..at + FRAME_HEADER + body].to_vec());
-        at += len;
-    }
-    Some(parts)
-}
-
-fn put_together(parts: &[Vec<u8>]) -> Vec<u8> {
-    let part = |at: usize| parts.get(at).map_or(&[][..], Vec::as_slice);
-    let mut bytes = fixed::<FILE_HEADER>(part(0)).to_vec();
-    for at in (1..parts.len()).step_by(2) {
-        let body = part(at + 1);
-        let mut header: [u8; FRAME_HEADER] = fixed(part(at));
-        header[..4].copy_from_slice(b"CHFR");
-        header[8..12].copy_from_slice(&u32::try_from(body.len()).expect("small").to_le_bytes());
-        bytes.extend_from_slice(&header);
-        bytes.extend_from_slice(body);
-        bytes.resize(bytes.len().next_multiple_of(8), 0);
-        bytes.extend_from_slice(&[0; DIGEST]);
-    }
-    patch(&mut bytes);
-    bytes
 }

@@ -5,7 +5,7 @@
     reason = "the corpus is part of the source tree"
 )]
 
-use chronolith_tests::fuzz::{TARGETS, check_one, corpus, corpus_dir, seeds};
+use chronolith_tests::fuzz::{TARGETS, check_one, corpus, corpus_dir, remake, seeds, target};
 
 use super::command;
 use super::memory::Counted;
@@ -43,4 +43,27 @@ fn valid_inputs_are_taken_and_found_ones_do_no_harm() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A mark is worth nothing without the file that it speaks of, and an epoch frame without those
+/// before it: changes of them must still be read as a log, or nothing behind their checksums is
+/// ever tried.
+#[test]
+fn changed_marks_and_epoch_frames_are_read_on() {
+    const TRIES: u64 = 400;
+    let _alone = alone();
+    let (target, memory) = (target("log"), Counted);
+    let inputs = corpus("log");
+    for name in ["valid-pair-cut", "valid-pair-rotated", "valid-epochs"] {
+        let input = inputs.iter().find(|(file, _)| file == name);
+        let (_, input) = input.unwrap_or_else(|| panic!("no {name}"));
+        let changed = (0..TRIES).map(|seed| remake(&target, input, input, seed));
+        let changed = changed.filter(|bytes| bytes != input);
+        let taken = changed.filter(|bytes| {
+            let ran = check_one(&target, bytes, MEMORY_MAX, &memory);
+            ran.unwrap_or_else(|what| panic!("{name}: {what}")).0
+        });
+        let count = taken.count();
+        assert!(count > 50, "{name}: {count} changed inputs are taken");
+    }
 }

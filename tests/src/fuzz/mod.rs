@@ -19,6 +19,7 @@ mod corpus;
 mod disk;
 mod hunt;
 mod log;
+mod log_bytes;
 mod manifest;
 mod mutate;
 mod seal;
@@ -29,6 +30,7 @@ mod words;
 pub use corpus::{corpus, corpus_dir, seeds};
 pub use hunt::{Finding, Hunt, Memory, Tally, check_one, hunt, remake};
 pub use mutate::mutate;
+pub use store::put_segment;
 
 /// Makes the checksums of damaged bytes right, and puts parts together under right ones.
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +114,7 @@ pub const TARGETS: [Target; 16] = [
         name: "log",
         corpus: "log",
         run: log::run,
-        forge: Some(log::FORGE),
+        forge: Some(log_bytes::FORGE),
         weight: 3,
     },
     Target {

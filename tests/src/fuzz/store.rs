@@ -142,15 +142,13 @@ pub(super) fn files(disk: &SimVfs, ending: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Puts the bytes in place of the base store's largest segment, lets the manifest name them,
-/// opens the store, asks, and compacts.
-pub(super) fn run(bytes: &[u8]) -> bool {
-    let base = base();
-    let disk = base.disk.crash(CrashImage::ProcessKill);
-    let env = base.env.with_vfs(disk.clone());
-    let Ok(loaded) = manifest::load_read_only(&*env.vfs, DIR.as_ref()) else {
-        unreachable!("the base store is sound")
-    };
+/// Puts the bytes in place of the largest segment of the store in `dir`, and lets the manifest
+/// name them.
+///
+/// # Panics
+/// If the store is not sound, or has no segment.
+pub fn put_segment(env: &Env, disk: &SimVfs, dir: &Path, bytes: &[u8]) {
+    let loaded = manifest::load_read_only(&*env.vfs, dir).expect("the store is sound");
     let mut next = loaded.manifest.successor();
     let entry = next
         .segments
@@ -160,11 +158,18 @@ pub(super) fn run(bytes: &[u8]) -> bool {
     entry.bytes = bytes.len() as u64;
     let trailer = bytes.len().saturating_sub(48);
     entry.digest = u128::from_le_bytes(fixed(bytes.get(trailer + 16..).unwrap_or_default()));
-    let path = Path::new(DIR)
-        .join("segments")
-        .join(segment_file_name(entry.file_number));
-    put(&disk, &path, bytes);
-    manifest::publish(&*env.vfs, DIR.as_ref(), &next).expect("a valid manifest");
+    let name = segment_file_name(entry.file_number);
+    put(disk, &dir.join("segments").join(name), bytes);
+    manifest::publish(&*env.vfs, dir, &next).expect("a valid manifest");
+}
+
+/// Puts the bytes in place of the base store's largest segment, opens the store, asks, and
+/// compacts.
+pub(super) fn run(bytes: &[u8]) -> bool {
+    let base = base();
+    let disk = base.disk.crash(CrashImage::ProcessKill);
+    let env = base.env.with_vfs(disk.clone());
+    put_segment(&env, &disk, DIR.as_ref(), bytes);
     let mode = match bytes.len() % 2 {
         0 => ReadMode::Mapped,
         _ => ReadMode::Positioned,

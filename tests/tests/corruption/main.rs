@@ -7,6 +7,7 @@
 //! modes, and everything is asked of both.
 
 mod answers;
+mod bounds;
 mod catalog;
 mod damage;
 mod fixture;

@@ -16,6 +16,7 @@ use super::flush::{
 };
 use super::publish::Publisher;
 use crate::error::Error;
+use crate::manifest::SideFile;
 use crate::settings::Shared;
 use crate::version::{Current, LiveSegment, Version};
 use crate::write::Pipeline;
@@ -68,8 +69,12 @@ pub(crate) fn compact_once(
         .filter(|live| pick.inputs.contains(&live.entry.file_number))
         .map(Arc::clone)
         .collect();
-    let fresh = merge(shared, publisher, &pick, &inputs, flushed_seq)?;
-    land(shared, current, pipeline, publisher, &pick, &inputs, fresh).map(Some)
+    let merged = Merged {
+        fresh: merge(shared, publisher, &pick, &inputs, flushed_seq)?,
+        pick: &pick,
+        inputs: &inputs,
+    };
+    merged.land(shared, current, pipeline, publisher).map(Some)
 }
 
 /// True if a compaction would be picked now.
@@ -164,85 +169,116 @@ fn check_inside(
     Ok(())
 }
 
-fn land(
-    shared: &Shared,
-    current: &Current,
-    pipeline: &Pipeline,
-    publisher: &Mutex<Publisher>,
-    pick: &Pick,
-    inputs: &[Arc<LiveSegment>],
+/// A merge that is written and that no manifest names yet.
+struct Merged<'a> {
+    pick: &'a Pick,
+    inputs: &'a [Arc<LiveSegment>],
+    /// `None` where no row was left.
     fresh: Option<Fresh>,
-) -> Result<Compacted, Error> {
-    let mut publisher = lock(publisher);
-    let mut manifest = publisher.successor();
-    manifest
-        .segments
-        .retain(|entry| !pick.inputs.contains(&entry.file_number));
-    // A flush may have settled deaths since the pick: they must be settled for the new rows.
-    let settled = fresh
-        .as_ref()
-        .filter(|_| !planted::is_on(Bug::SettledDeathsLost))
-        .map(|fresh| carried(fresh, inputs, manifest.flushed_seq))
-        .unwrap_or_default();
-    let segment = fresh.as_ref().map_or(0, |f| f.meta.file.file_number);
-    let published = publisher
-        .write_deletes(shared, segment, &settled)
-        .and_then(|deletes| {
-            manifest
-                .segments
-                .extend(fresh.as_ref().map(|fresh| entry_of(fresh, deletes)));
-            publisher.publish(shared, manifest).map(|()| deletes)
-        });
-    let deletes = match published {
-        Ok(deletes) => deletes,
-        Err(error) => {
-            fail_if_unknown(pipeline, &error);
-            if !is_unknown(&error) {
-                discard(shared, &fresh);
-            }
-            return Err(error);
-        }
-    };
+}
 
-    let rows = |entry: &crate::manifest::SegmentEntry| u64::from(entry.rows);
-    let compacted = Compacted {
-        inputs: pick.inputs.clone(),
-        output: fresh.as_ref().map(|fresh| fresh.meta.file.file_number),
-        rows_before: inputs.iter().map(|live| rows(&live.entry)).sum(),
-        rows_after: fresh
-            .as_ref()
-            .map_or(0, |fresh| u64::from(fresh.meta.zone.rows)),
-        bytes_before: inputs.iter().map(|live| live.entry.bytes).sum(),
-        bytes_after: fresh.as_ref().map_or(0, |fresh| fresh.meta.file.bytes),
-        reason: pick.reason.to_string(),
-    };
-    let applier = pipeline.lock_to_swap();
-    let mut version: Version = (*current.version()).clone();
-    version
-        .segments
-        .retain(|live| !pick.inputs.contains(&live.entry.file_number));
-    if let Some(fresh) = fresh {
-        let deaths = DeathLog::new(&DeleteSet::default());
-        let upto = match planted::is_on(Bug::CompactionForgetsDeaths) {
-            true => publisher.manifest().flushed_seq,
-            false => u64::MAX,
-        };
-        for death in carried(&fresh, inputs, upto) {
-            deaths.push(death);
+impl Merged<'_> {
+    /// Makes it the truth on disk, then in memory.
+    fn land(
+        self,
+        shared: &Shared,
+        current: &Current,
+        pipeline: &Pipeline,
+        publisher: &Mutex<Publisher>,
+    ) -> Result<Compacted, Error> {
+        let mut publisher = lock(publisher);
+        let published = self.publish(shared, &mut publisher);
+        let deletes = published.inspect_err(|error| {
+            fail_if_unknown(pipeline, error);
+            if !is_unknown(error) {
+                discard(shared, &self.fresh);
+            }
+        })?;
+        let compacted = self.account();
+        // A flush is kept out until the version has what the manifest has.
+        let settled_seq = publisher.manifest().flushed_seq;
+        self.swap_in(current, pipeline, deletes, settled_seq);
+        drop(publisher);
+        Ok(compacted)
+    }
+
+    /// Publishes the new segment in the place of the old ones; gives its delete set.
+    fn publish(
+        &self,
+        shared: &Shared,
+        publisher: &mut Publisher,
+    ) -> Result<Option<SideFile>, Error> {
+        let mut manifest = publisher.successor();
+        manifest
+            .segments
+            .retain(|entry| !self.pick.inputs.contains(&entry.file_number));
+        let mut deletes = None;
+        if let Some(fresh) = &self.fresh {
+            // A flush may have settled deaths since the pick: they must be settled for the new
+            // rows.
+            let settled = match planted::is_on(Bug::SettledDeathsLost) {
+                true => Vec::new(),
+                false => carried(fresh, self.inputs, manifest.flushed_seq),
+            };
+            let segment = fresh.meta.file.file_number;
+            deletes = publisher.write_deletes(shared, segment, &settled)?;
+            manifest.segments.push(entry_of(fresh, deletes));
         }
-        let entry = entry_of(&fresh, deletes);
-        version.segments.push(Arc::new(LiveSegment {
-            segment: fresh.segment,
-            entry,
-            deaths,
-        }));
+        publisher.publish(shared, manifest)?;
+        Ok(deletes)
+    }
+
+    /// What was there before and what is there now.
+    fn account(&self) -> Compacted {
+        let entries = || self.inputs.iter().map(|live| &live.entry);
+        let fresh = self.fresh.as_ref().map(|fresh| &fresh.meta);
+        Compacted {
+            inputs: self.pick.inputs.clone(),
+            output: fresh.map(|meta| meta.file.file_number),
+            rows_before: entries().map(|entry| u64::from(entry.rows)).sum(),
+            rows_after: fresh.map_or(0, |meta| u64::from(meta.zone.rows)),
+            bytes_before: entries().map(|entry| entry.bytes).sum(),
+            bytes_after: fresh.map_or(0, |meta| meta.file.bytes),
+            reason: self.pick.reason.to_string(),
+        }
+    }
+
+    /// Puts the new segment in the place of the old ones, with every death so far: of those
+    /// above `settled_seq` no delete set knows.
+    fn swap_in(
+        self,
+        current: &Current,
+        pipeline: &Pipeline,
+        deletes: Option<SideFile>,
+        settled_seq: u64,
+    ) {
+        let applier = pipeline.lock_to_swap();
+        let mut version: Version = (*current.version()).clone();
         version
             .segments
-            .sort_unstable_by_key(|live| live.entry.file_number);
+            .retain(|live| !self.pick.inputs.contains(&live.entry.file_number));
+        if let Some(fresh) = self.fresh {
+            let deaths = DeathLog::new(&DeleteSet::default());
+            let upto = match planted::is_on(Bug::CompactionForgetsDeaths) {
+                true => settled_seq,
+                false => u64::MAX,
+            };
+            for death in carried(&fresh, self.inputs, upto) {
+                deaths.push(death);
+            }
+            let entry = entry_of(&fresh, deletes);
+            version.segments.push(Arc::new(LiveSegment {
+                segment: fresh.segment,
+                entry,
+                deaths,
+            }));
+            version
+                .segments
+                .sort_unstable_by_key(|live| live.entry.file_number);
+        }
+        current.replace(version);
+        drop(applier);
     }
-    current.replace(version);
-    drop(applier);
-    Ok(compacted)
 }
 
 /// Deaths of kept rows up to `at_seq`, as deaths of the new segment's rows, ascending by seq.

@@ -5,16 +5,19 @@
 //! count (a segment that was replaced, a frame that was flushed): a row that was dropped
 //! because it is dead lies in them too, and nothing but a hole says that it was not.
 
+mod log;
+
 use std::collections::BTreeMap;
 
-use chronolith_segments::{DeathKind, Op, RowIdentity, SalvagedSegment, Scope, decode_batch};
-use chronolith_wal::{LogSalvage, SalvagedFrame, epoch_of, log_name};
+use chronolith_segments::{DeathKind, RowIdentity, SalvagedSegment, Scope};
+use chronolith_wal::{LogSalvage, SalvagedFrame};
 
 use super::identity::Origin;
 use super::ledger::{Entry, Ledger, Place};
 use super::report::{DeletesAtRisk, LostId, Missing, RepairReport};
 use super::sources::SourceSegment;
-use crate::tag_graph::{TagEdge, TagGraph};
+use crate::tag_graph::TagGraph;
+use log::SettledPut;
 
 /// Something that is missing, and how much of it was found elsewhere.
 #[derive(Debug)]
@@ -79,15 +82,6 @@ pub(super) fn gather(
     gathered
 }
 
-/// A put in a frame whose operations a flush has settled.
-struct SettledPut {
-    scope: Scope,
-    id: String,
-    seq: u64,
-    event_time_us: i64,
-    place: Place,
-}
-
 impl Gathered {
     fn take_segment(&mut self, index: usize, segment: &SourceSegment, report: &mut RepairReport) {
         let Some(rows) = &segment.rows else {
@@ -147,174 +141,6 @@ impl Gathered {
         if let (Some((seq, kind)), Some(scope), Some(id)) = (death, &identity.scope, &identity.id) {
             self.ledger.end(scope, id, *seq, *kind);
         }
-    }
-
-    /// Seqs of the log that are gone. Deletes among them are gone too.
-    fn find_log_holes(
-        &mut self,
-        log: &LogSalvage,
-        flushed_seq: Option<u64>,
-        report: &mut RepairReport,
-    ) {
-        for gap in &log.gaps {
-            let offset = Some(gap.offset).filter(|_| gap.bytes > 0);
-            let section = format!("frame at {}", gap.offset);
-            report.damage(format!("wal/{}", gap.file), &section, offset, &gap.why);
-        }
-        let mut ranges: Vec<(Option<String>, u64, Option<u64>)> = log
-            .missing(flushed_seq)
-            .into_iter()
-            .map(|(first, last)| (None, first, Some(last)))
-            .collect();
-        let above = flushed_seq.unwrap_or(0);
-        for gap in &log.gaps {
-            let Some(seqs) = gap.seqs else { continue };
-            let file = format!("wal/{}", gap.file);
-            match ranges.iter_mut().find(|(_, first, last)| {
-                seqs.first <= last.unwrap_or(u64::MAX) && *first <= seqs.last.unwrap_or(u64::MAX)
-            }) {
-                Some((named, first, last)) => {
-                    *named = named.take().or(Some(file));
-                    // What is proved to be lost may be of a later epoch than the begin.
-                    *first = seqs.first.max(above + 1).min(*first);
-                    // A missing file may have held more than what is proved of it.
-                    if gap.offset == 0 && gap.bytes == 0 {
-                        *last = last.zip(seqs.last).map(|(a, b)| a.max(b));
-                    }
-                }
-                None if seqs.last.is_none_or(|last| last > above) => {
-                    ranges.push((Some(file), seqs.first.max(above + 1), seqs.last));
-                }
-                None => {}
-            }
-        }
-        let in_doubt = log.in_doubt.iter();
-        for frame in in_doubt.filter(|frame| frame.last_seq() > above) {
-            self.holes.push(log_hole(Missing {
-                file: Some(format!("wal/{}", log_name(frame.file))),
-                first_seq: Some(frame.first_seq),
-                last_seq: Some(frame.last_seq()),
-                records: Some(u64::from(frame.ops)),
-                why: format!(
-                    "in doubt: a whole frame at offset {} behind damage, and the header that would \
-                     say whether it was dropped is lost; it is left out",
-                    frame.offset
-                ),
-            }));
-        }
-        for (file, first, last) in ranges {
-            self.holes.push(log_hole(Missing {
-                file,
-                first_seq: Some(first),
-                last_seq: last,
-                // Between two epochs most seqs were never given.
-                records: last
-                    .filter(|last| epoch_of(*last) == epoch_of(first))
-                    .map(|last| last - first + 1),
-                why: "frames of the log are lost".into(),
-            }));
-        }
-    }
-
-    /// Where frames are known to be lost from there on, that names the file.
-    fn take_lost_begin(&mut self, lost: Option<Missing>) {
-        let Some(lost) = lost else { return };
-        let known = self.holes.iter_mut().find(|hole| {
-            let missing = &hole.missing;
-            let reaches = missing.last_seq.is_none() || missing.last_seq >= lost.last_seq;
-            hole.is_log && missing.first_seq == lost.first_seq && reaches
-        });
-        match known {
-            Some(hole) => hole.missing.file = hole.missing.file.take().or(lost.file),
-            None => self.holes.push(log_hole(lost)),
-        }
-    }
-
-    /// Takes what counts; returns the puts that a flush has settled.
-    fn take_log(
-        &mut self,
-        log: &LogSalvage,
-        flushed_seq: Option<u64>,
-        report: &mut RepairReport,
-    ) -> Vec<SettledPut> {
-        let mut reader = log.reader();
-        let mut settled = Vec::new();
-        let wants_settled = self.has_damaged_content || !self.holes.is_empty();
-        for (frame, found) in log.frames.iter().enumerate() {
-            report.log_frames += 1;
-            let batch = reader
-                .read(found)
-                .map_err(|error| error.to_string())
-                .and_then(|read| decode_batch(&read.body).map_err(|error| error.to_string()))
-                .and_then(|batch| match batch.ops.len() == found.ops as usize {
-                    true => Ok(batch),
-                    false => Err("holds another number of operations than it says".to_owned()),
-                });
-            let batch = match batch {
-                Ok(batch) => batch,
-                Err(why) => {
-                    self.lose_frame(found, why, report);
-                    continue;
-                }
-            };
-            report.log_operations += batch.ops.len() as u64;
-            for ((index, op), seq) in batch.ops.into_iter().enumerate().zip(found.first_seq..) {
-                let counts = flushed_seq.is_none_or(|flushed_seq| seq > flushed_seq);
-                let place = Place::Operation { frame, index };
-                match op {
-                    Op::Put { record, .. } if counts => {
-                        self.ledger.put(&record.scope, &record.id, seq, Some(place));
-                    }
-                    Op::Put { record, .. } if wants_settled => settled.push(SettledPut {
-                        scope: record.scope,
-                        id: record.id,
-                        seq,
-                        event_time_us: record.event_time_us,
-                        place,
-                    }),
-                    Op::Put { .. } => {}
-                    Op::Delete { scope, id } => {
-                        self.ledger.end(&scope, &id, seq, DeathKind::Deleted);
-                    }
-                    Op::LinkTag {
-                        scope,
-                        parent,
-                        child,
-                    } if counts => self.set_edge(scope, parent, child, true),
-                    Op::UnlinkTag {
-                        scope,
-                        parent,
-                        child,
-                    } if counts => self.set_edge(scope, parent, child, false),
-                    Op::LinkTag { .. } | Op::UnlinkTag { .. } => {}
-                }
-            }
-        }
-        settled
-    }
-
-    fn set_edge(&mut self, scope: Scope, parent: String, child: String, is_there: bool) {
-        let edge = TagEdge {
-            scope,
-            parent,
-            child,
-        };
-        if !is_there || self.graph.check(&edge).is_ok() {
-            self.graph.set(&edge, is_there);
-        }
-    }
-
-    fn lose_frame(&mut self, frame: &SalvagedFrame, why: String, report: &mut RepairReport) {
-        let file = format!("wal/{}", log_name(frame.file));
-        let section = format!("frame at {}", frame.offset);
-        report.damage(&file, &section, Some(frame.offset), &why);
-        self.holes.push(log_hole(Missing {
-            file: Some(file),
-            first_seq: Some(frame.first_seq),
-            last_seq: Some(frame.last_seq()),
-            records: Some(u64::from(frame.ops)),
-            why,
-        }));
     }
 
     /// Looks in files that no longer count for what the holes hold.
@@ -471,17 +297,6 @@ fn named_by(identity: &RowIdentity) -> Option<LostId> {
         id: identity.id.clone()?,
         seq: identity.commit_seq,
     })
-}
-
-/// Frames of the log that are gone.
-fn log_hole(missing: Missing) -> Hole {
-    Hole {
-        missing,
-        event_time_us: None,
-        is_log: true,
-        named: Vec::new(),
-        is_covered: false,
-    }
 }
 
 /// A segment of which nothing can be proved.

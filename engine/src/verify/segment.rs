@@ -1,5 +1,6 @@
 //! Does a segment say of itself what the manifest says of it, and are its deaths possible?
 
+use std::fmt::Debug;
 use std::io::ErrorKind as IoKind;
 
 use chronolith_compaction::{Bucket, bucket_of};
@@ -105,76 +106,83 @@ pub(super) fn contradictions(
     described: &Description,
     counter: TokenCounter,
 ) -> Vec<String> {
-    let (zone, bucket) = (&described.meta.zone, &described.meta.bucket);
-    let mut found = Vec::new();
-    let mut same = |what: &str, of_file: String, of_manifest: String| {
+    let mut said = Said::default();
+    said.of_rows(entry, described);
+    said.of_settings(manifest, described, counter);
+    let mut found = said.differently;
+    found.extend(misplaced(manifest, entry));
+    found.extend(lineage(manifest, entry, &described.lineage));
+    found
+}
+
+/// What file and manifest say differently of one thing.
+#[derive(Default)]
+struct Said {
+    differently: Vec<String>,
+}
+
+impl Said {
+    /// Of anything, compared as it is shown: file and manifest have types of their own.
+    fn of(&mut self, what: &str, of_file: impl Debug, of_manifest: impl Debug) {
+        self.of_name(what, &format!("{of_file:?}"), &format!("{of_manifest:?}"));
+    }
+
+    /// Of a name, which is shown as it is.
+    fn of_name(&mut self, what: &str, of_file: &str, of_manifest: &str) {
         if of_file != of_manifest {
-            found.push(format!("{what} {of_file}, the manifest says {of_manifest}"));
+            let message = format!("{what} {of_file}, the manifest says {of_manifest}");
+            self.differently.push(message);
         }
-    };
-    let show = |a: &dyn std::fmt::Debug| format!("{a:?}");
-    same("rows", show(&zone.rows), show(&entry.rows));
-    same(
-        "seqs",
-        show(&zone.commit_seq),
-        show(&(entry.first_seq, entry.last_seq)),
-    );
-    same(
-        "event times",
-        show(&zone.event_time_us),
-        show(&(entry.event_time_min_us, entry.event_time_max_us)),
-    );
-    same(
-        "bucket",
-        show(&(bucket.level, bucket.start_us, bucket.end_us)),
-        show(&(entry.level, entry.bucket_start_us, entry.bucket_end_us)),
-    );
-    let settings = &manifest.settings;
-    same(
-        "format version",
-        show(&described.format_version),
-        show(&settings.segment_format),
-    );
-    same(
-        "analyzer",
-        described.analyzer_id.clone(),
-        settings.analyzer.clone(),
-    );
-    same(
-        "token counter",
-        show(&described.token_counter),
-        show(&counter),
-    );
-    let space = described.vector_space.as_ref();
-    same(
-        "vector space",
-        show(&space.map(|s| (&s.model, s.dim, s.normalised, s.format))),
-        show(
-            &settings
-                .vector_space
-                .as_ref()
-                .map(|s| (&s.model, s.dim, s.normalised, s.format)),
-        ),
-    );
+    }
+
+    fn of_rows(&mut self, entry: &SegmentEntry, described: &Description) {
+        let (zone, bucket) = (&described.meta.zone, &described.meta.bucket);
+        self.of("rows", zone.rows, entry.rows);
+        self.of("seqs", zone.commit_seq, (entry.first_seq, entry.last_seq));
+        let event_time_us = (entry.event_time_min_us, entry.event_time_max_us);
+        self.of("event times", zone.event_time_us, event_time_us);
+        self.of(
+            "bucket",
+            (bucket.level, bucket.start_us, bucket.end_us),
+            (entry.level, entry.bucket_start_us, entry.bucket_end_us),
+        );
+    }
+
+    fn of_settings(&mut self, manifest: &Manifest, described: &Description, counter: TokenCounter) {
+        let settings = &manifest.settings;
+        self.of(
+            "format version",
+            described.format_version,
+            settings.segment_format,
+        );
+        self.of_name("analyzer", &described.analyzer_id, &settings.analyzer);
+        self.of("token counter", described.token_counter, counter);
+        let of_file = described.vector_space.as_ref();
+        let of_manifest = settings.vector_space.as_ref();
+        self.of(
+            "vector space",
+            of_file.map(|s| (&s.model, s.dim, s.normalised, s.format)),
+            of_manifest.map(|s| (&s.model, s.dim, s.normalised, s.format)),
+        );
+    }
+}
+
+/// A bucket that is none of the store's ladder.
+fn misplaced(manifest: &Manifest, entry: &SegmentEntry) -> Option<String> {
     let own = Bucket {
         level: entry.level,
         start_us: entry.bucket_start_us,
         end_us: entry.bucket_end_us,
     };
-    let (base, ladder) = (settings.bucket_base_us, &settings.bucket_ladder);
+    let settings = &manifest.settings;
     let wanted = bucket_of(
         entry.event_time_min_us,
         usize::from(entry.level),
-        base,
-        ladder,
+        settings.bucket_base_us,
+        &settings.bucket_ladder,
     );
-    if own != wanted {
-        found.push(format!(
-            "bucket {own:?} is none of the ladder's; its rows lie in {wanted:?}"
-        ));
-    }
-    found.extend(lineage(manifest, entry, &described.lineage));
-    found
+    (own != wanted)
+        .then(|| format!("bucket {own:?} is none of the ladder's; its rows lie in {wanted:?}"))
 }
 
 /// A segment replaces older ones, and none that is still live.

@@ -71,59 +71,36 @@ impl Applier {
             true => &operations[..operations.len() - 1],
             false => operations,
         };
+        let forgets = |operation: &Ready| matches!(operation, Ready::Forget { .. });
+        self.has_forgotten |= operations.iter().any(forgets);
         let version = current.version();
-        let mut graph: Option<TagGraph> = None;
-        let (mut removed, mut rowless_bytes) = (0, 0);
+        let mut effect = Effect::default();
         let mut last_seq = first_seq;
         for (seq, operation) in (first_seq..).zip(operations) {
-            match operation {
-                Ready::Put { prepared, .. } => {
-                    let record = &prepared.record;
-                    let kind = DeathKind::Superseded;
-                    if !planted::is_on(Bug::OldRowLeftLive) {
-                        removed += kill(
-                            &version,
-                            &record.scope,
-                            &record.id,
-                            seq,
-                            kind,
-                            commit_time_us,
-                        )?;
-                    }
-                    version.active().table.insert(prepared, seq, commit_time_us);
-                }
-                Ready::Forget { scope, id } => {
-                    self.has_forgotten = true;
-                    removed += kill(&version, scope, id, seq, DeathKind::Deleted, commit_time_us)?;
-                }
-                Ready::LinkTag(edge) => {
-                    let graph = graph.get_or_insert_with(|| (*version.tag_graph).clone());
-                    // Checked at its commit; a log of another hand must not make a cycle.
-                    if graph.check(edge).is_ok() {
-                        graph.insert(edge.clone());
-                    }
-                }
-                Ready::UnlinkTag(edge) => graph
-                    .get_or_insert_with(|| (*version.tag_graph).clone())
-                    .remove(edge),
-            }
-            rowless_bytes += rowless_bytes_of(operation);
+            let at = At {
+                version: &version,
+                seq,
+                commit_time_us,
+            };
+            effect.add(at, operation)?;
             last_seq = seq;
         }
         // Only whole batches count: a flush never ends inside one.
         let active = version.active();
         active.last_time_us.store(commit_time_us, Ordering::Release);
         active.last_seq.store(last_seq, Ordering::Release);
-        if let Some(graph) = graph {
+        if let Some(graph) = effect.graph {
             replace_graph(current, &version, graph, last_seq);
         }
         // Forgets and edges fill no rows, but the log keeps them until the next flush.
-        let rowless = &active.rowless_bytes;
-        let rowless_bytes = rowless_bytes + rowless.fetch_add(rowless_bytes, Ordering::Relaxed);
+        let rowless_before = active
+            .rowless_bytes
+            .fetch_add(effect.rowless_bytes, Ordering::Relaxed);
+        let rowless_bytes = rowless_before + effect.rowless_bytes;
         if active.table.is_full() || rowless_bytes >= shared.memtable_bytes_max {
             self.seal(shared, current);
         }
-        Ok(removed)
+        Ok(effect.removed)
     }
 
     /// Seals the active memtable and begins a new one.
@@ -137,6 +114,58 @@ impl Applier {
         let next = self.new_memtable(shared, active.last_seq());
         version.memtables.push(next);
         current.replace(version);
+    }
+}
+
+/// To what, and when.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    version: &'a Version,
+    seq: u64,
+    commit_time_us: i64,
+}
+
+/// What a batch's operations have done so far.
+#[derive(Default)]
+struct Effect {
+    /// The tag graph as they leave it, where they touch it.
+    graph: Option<TagGraph>,
+    /// Records removed or replaced.
+    removed: u64,
+    rowless_bytes: u64,
+}
+
+impl Effect {
+    fn add(&mut self, at: At<'_>, operation: &Ready) -> Result<(), SegmentError> {
+        let At { version, seq, .. } = at;
+        match operation {
+            Ready::Put { prepared, .. } => {
+                let record = &prepared.record;
+                if !planted::is_on(Bug::OldRowLeftLive) {
+                    self.removed += at.kill(&record.scope, &record.id, DeathKind::Superseded)?;
+                }
+                let table = &version.active().table;
+                table.insert(prepared, seq, at.commit_time_us);
+            }
+            Ready::Forget { scope, id } => {
+                self.removed += at.kill(scope, id, DeathKind::Deleted)?;
+            }
+            Ready::LinkTag(edge) => {
+                let graph = self.graph_of(version);
+                // Checked at its commit; a log of another hand must not make a cycle.
+                if graph.check(edge).is_ok() {
+                    graph.insert(edge.clone());
+                }
+            }
+            Ready::UnlinkTag(edge) => self.graph_of(version).remove(edge),
+        }
+        self.rowless_bytes += rowless_bytes_of(operation);
+        Ok(())
+    }
+
+    fn graph_of(&mut self, version: &Version) -> &mut TagGraph {
+        self.graph
+            .get_or_insert_with(|| (*version.tag_graph).clone())
     }
 }
 
@@ -162,29 +191,25 @@ fn replace_graph(current: &Current, version: &Version, graph: TagGraph, last_seq
     });
 }
 
-/// Ends the current row of (scope, id), if there is one.
-fn kill(
-    version: &Version,
-    scope: &Scope,
-    id: &str,
-    seq: u64,
-    kind: DeathKind,
-    valid_to_us: i64,
-) -> Result<u64, SegmentError> {
-    let Some(place) = find_live(version, scope, id)? else {
-        return Ok(0);
-    };
-    let (deaths, row): (&DeathLog, u32) = match place {
-        Place::Memtable(index, row) => (&version.memtables[index].deaths, row),
-        Place::Segment(index, row) => (&version.segments[index].deaths, row),
-    };
-    deaths.push(Death {
-        row,
-        seq,
-        kind,
-        valid_to_us,
-    });
-    Ok(1)
+impl At<'_> {
+    /// Ends the current row of (scope, id); says how many there were, 0 or 1.
+    fn kill(self, scope: &Scope, id: &str, kind: DeathKind) -> Result<u64, SegmentError> {
+        let version = self.version;
+        let Some(place) = find_live(version, scope, id)? else {
+            return Ok(0);
+        };
+        let (deaths, row): (&DeathLog, u32) = match place {
+            Place::Memtable(index, row) => (&version.memtables[index].deaths, row),
+            Place::Segment(index, row) => (&version.segments[index].deaths, row),
+        };
+        deaths.push(Death {
+            row,
+            seq: self.seq,
+            kind,
+            valid_to_us: self.commit_time_us,
+        });
+        Ok(1)
+    }
 }
 
 /// The current row of (scope, id) with everything applied so far. At most one row of an id is

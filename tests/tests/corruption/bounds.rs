@@ -86,8 +86,8 @@ fn forge(segment: &[u8], kind: SectionKind, from: &[u8], to: &[u8]) -> Vec<u8> {
 /// The list that few rows have says of its first posting more than its bound.
 fn raise_posting(segment: &[u8]) -> Vec<u8> {
     let steps = SHORT_STEPS - 2;
-    // Gaps and frequencies as varints: 7, then twice 399 rows between.
-    let gap = [((399 << 1) & 0x7f) as u8 | 0x80, (399 << 1 >> 7) as u8];
+    // Gaps and frequencies as varints: 7, then twice 399 rows between, which is 798 there.
+    let gap = [0x80 | 30, 6];
     let first = u8::try_from(PICKED << 1).expect("small");
     let list = [first, steps, gap[0], gap[1], steps, gap[0], gap[1], steps];
     let mut forged = list;

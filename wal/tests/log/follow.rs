@@ -187,8 +187,10 @@ fn recover(bed: &Bed) -> Recovered {
     Log::recover(&bed.env, DIR.as_ref(), &small()).expect("opens")
 }
 
+type Look = fn(&Bed, u64) -> Result<(), WalError>;
+
 /// Who reads a header beside a writer.
-const LOOKS: [fn(&Bed, u64) -> Result<(), WalError>; 3] = [
+const LOOKS: [Look; 3] = [
     |bed, file| LogReader::open(&bed.env, DIR.as_ref(), STORE, file).map(drop),
     |bed, file| WholeLog::read(&bed.env, DIR.as_ref(), STORE, file).map(drop),
     |bed, file| match salvage_log(&bed.env, DIR.as_ref(), STORE, file)?.gaps[..] {

@@ -66,7 +66,9 @@ fn path_of_segment(disk: &SimVfs) -> std::path::PathBuf {
 
 /// Replaces the one place of `from` in a section by `to`.
 fn forge(segment: &[u8], kind: SectionKind, from: &[u8], to: &[u8]) -> Vec<u8> {
-    let forge = target("segment").forge.expect("checksums can be made right");
+    let forge = target("segment")
+        .forge
+        .expect("checksums can be made right");
     let mut parts = (forge.take_apart)(segment).expect("a segment");
     let kind = (kind as u16).to_le_bytes();
     let mut sections = parts.iter_mut().skip(2);
@@ -112,7 +114,11 @@ fn within() -> Request {
 }
 
 /// A way of reading postings: a request, and whether that is the way it goes.
-type Way = (&'static str, fn(Request) -> Request, fn(&SparseCounters) -> bool);
+type Way = (
+    &'static str,
+    fn(Request) -> Request,
+    fn(&SparseCounters) -> bool,
+);
 
 const WINDOWS: fn(&SparseCounters) -> bool =
     |seen| seen.windows > 0 && seen.postings > 0 && seen.rows_picked == 0 && seen.rows_asked == 0;

@@ -38,6 +38,7 @@ mod scope;
 mod scope_dir;
 mod scores;
 mod segment;
+mod stream;
 mod tags;
 mod terms;
 mod text;
@@ -45,6 +46,7 @@ mod timeline;
 mod vectors;
 mod writer;
 
+pub use columns::Column;
 pub use codec::{
     BATCH_VERSION, Batch, CodecError, Op, OpRef, PutMode, RowTerms, decode_batch, encode_batch,
     prepare, prepare_replayed, set_commit_time,
@@ -70,6 +72,7 @@ pub use scores::{ScoreTable, Scores, Sums};
 pub use segment::{
     Description, Finding, RowIdentity, SalvagedSegment, Scrub, SectionDescription, Segment,
 };
+pub use stream::RowStream;
 pub use vectors::{Vectors, dot, dot_many, widen};
 pub use writer::{
     MergeInput, ROW_DROPPED, SegmentMeta, SegmentRef, SegmentSpec, Written,

@@ -12,11 +12,13 @@ use std::ops::{ControlFlow, Range};
 
 use roaring::RoaringBitmap;
 
+use crate::columns::Column;
 use crate::error::SegmentError;
 use crate::postings::ListPlace;
 use crate::record::RowFields;
 use crate::scope::ScopeRanges;
 use crate::scores::{Scores, Sums};
+use crate::stream::{EachRow, RowStream};
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -395,6 +397,38 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Damage in dictionary or postings.
     fn terms<'a>(&'a self) -> Result<Box<dyn TermStream + 'a>>;
+
+    /// All rows, for a merge. A memtable must be sealed.
+    ///
+    /// # Errors
+    /// Damage in tags or texts.
+    fn row_stream<'a>(&'a self) -> Result<Box<dyn RowStream + 'a>> {
+        Ok(Box::new(EachRow::new(self)))
+    }
+
+    /// Calls `visit` with the rows of `rows`, and maybe with others, ascending, each with its
+    /// value in a column: for a merge.
+    ///
+    /// # Errors
+    /// Damage in the column.
+    fn each_value(
+        &self,
+        column: Column,
+        rows: &RoaringBitmap,
+        visit: &mut dyn FnMut(u32, u64),
+    ) -> Result<()> {
+        for row in rows {
+            visit(
+                row,
+                match column {
+                    Column::SourceId if self.source_id(row)?.is_none() => 0,
+                    Column::SourceId => u64::from(row) + 1,
+                    column => column.value(&self.fields(row)?),
+                },
+            );
+        }
+        Ok(())
+    }
 
     /// Calls `visit` with the terms from `from` on, ascending by bytes, until it says stop. A
     /// walk that skips costs what it visits, in a segment: a prefix its matches, an automaton

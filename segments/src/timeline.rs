@@ -453,7 +453,13 @@ mod tests {
             summary_tokens: 0,
             cluster: 0,
         };
-        write_columns(&mut columns, all, |row| Ok((fields(row), 0))).expect("memory");
+        write_columns(&mut columns, all, |column, values| {
+            for (row, value) in (0..).zip(values) {
+                *value = column.value(&fields(row));
+            }
+            Ok(())
+        })
+        .expect("memory");
         let section = Section::in_memory;
         let scopes = section("scopes", encode_scopes(&facts, &zone));
         let scopes = ScopeDir::open(&scopes, &zone).expect("sound");

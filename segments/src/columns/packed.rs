@@ -60,20 +60,27 @@ fn pack(
     for value in values {
         held |= u128::from(shape.raw(*value)) << held_bits;
         held_bits += u32::from(shape.width);
-        while held_bits >= 8 {
-            out.put_u8(held.to_le_bytes()[0]);
-            held >>= 8;
-            held_bits -= 8;
+        if held_bits >= u64::BITS {
+            let [low, high] = halves(held);
+            out.put_u64(low);
+            held = u128::from(high);
+            held_bits -= u64::BITS;
         }
         if out.len() >= 1 << 16 {
             sink.write(out)?;
             out.clear();
         }
     }
-    if held_bits > 0 {
-        out.put_u8(held.to_le_bytes()[0]);
-    }
+    let left = held_bits.div_ceil(8) as usize;
+    out.put(&held.to_le_bytes()[..left]);
     Ok(())
+}
+
+/// Low and high half.
+fn halves(value: u128) -> [u64; 2] {
+    let bytes = value.to_le_bytes();
+    let (halves, _) = bytes.as_chunks();
+    [0, 1].map(|half| u64::from_le_bytes(halves[half]))
 }
 
 /// What all values of a column have in common.
@@ -98,9 +105,7 @@ impl Shape {
                 width: 0,
             };
         };
-        let step = finite()
-            .fold(0, |step, value| gcd(step, value - min))
-            .max(1);
+        let step = step_of(finite(), min);
         let raw_max = finite().max().map_or(0, |max| (max - min) / step);
         let top = if has_top {
             raw_max.checked_add(1)
@@ -129,9 +134,23 @@ impl Shape {
     fn raw(&self, value: u64) -> u64 {
         match self.top {
             Some(top) if value == u64::MAX => top,
+            _ if self.step == 1 => value - self.min,
             _ => (value - self.min) / self.step,
         }
     }
+}
+
+/// The largest number that divides the distance of every value from the least one; 1 where all
+/// are equal.
+fn step_of(values: impl Iterator<Item = u64>, min: u64) -> u64 {
+    let mut step = 0;
+    for value in values {
+        step = gcd(step, value - min);
+        if step == 1 {
+            break;
+        }
+    }
+    step.max(1)
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {

@@ -208,6 +208,15 @@ impl<'a> Take<'a> {
     }
 }
 
+/// The first eight bytes of a key as a number, zeros behind a shorter one: where those of two
+/// keys differ, they are in the order of the keys.
+pub(crate) fn head(key: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    let len = key.len().min(8);
+    head[..len].copy_from_slice(&key[..len]);
+    u64::from_be_bytes(head)
+}
+
 /// A row or a count of rows as an index: rows fit u32, and usize is no narrower here.
 pub(crate) const fn index(row: u32) -> usize {
     const { assert!(usize::BITS >= 32) };

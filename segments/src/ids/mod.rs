@@ -11,16 +11,16 @@ mod filter;
 mod strings;
 
 pub(crate) use filter::{IdFilter, encode_filter, id_hash};
-pub(crate) use strings::{Names, write_names};
+pub(crate) use strings::{NameWalk, Names, write_names};
 
 use std::ops::Range;
 
 use crate::columns::{Columns, Packed, partition_point, write_packed};
 use crate::error::SegmentError;
-use crate::format::bytes::index;
+use crate::format::bytes::{head, index};
 use crate::format::{Section, SectionSink};
 use crate::limits::ID_BYTES_MAX;
-use crate::scope_dir::{ScopeDir, ScopeFacts};
+use crate::scope_dir::{ScopeDir, ScopeFacts, shared_prefix};
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -32,10 +32,14 @@ pub(crate) struct IdList {
 }
 
 impl IdList {
-    /// Appends the next row's id.
-    pub(crate) fn push(&mut self, id: &str) {
-        self.text.push_str(id);
+    /// Appends the next row's id, which `push` appends to all before it.
+    ///
+    /// # Errors
+    /// Those of `push`.
+    pub(crate) fn push(&mut self, push: impl FnOnce(&mut String) -> Result<()>) -> Result<()> {
+        push(&mut self.text)?;
         self.ends.push(self.text.len());
+        Ok(())
     }
 
     /// The id of a row.
@@ -62,11 +66,11 @@ pub(crate) fn write_id_order(
     seqs: &[u64],
     scopes: &[ScopeFacts],
 ) -> Result<()> {
-    let mut order = Vec::with_capacity(seqs.len());
+    let (mut order, mut sorted) = (Vec::with_capacity(seqs.len()), Vec::new());
     for scope in scopes {
-        let mut rows: Vec<u32> = scope.rows.clone().collect();
-        rows.sort_by(|a, b| (ids.get(*a), seqs[index(*a)]).cmp(&(ids.get(*b), seqs[index(*b)])));
-        order.extend(rows.iter().map(|row| u64::from(row - scope.rows.start)));
+        sort_by_id(ids, seqs, scope.rows.clone(), &mut sorted);
+        let offsets = sorted.iter().map(|(_, row)| row - scope.rows.start);
+        order.extend(offsets.map(u64::from));
     }
     let natural = scopes
         .iter()
@@ -75,6 +79,21 @@ pub(crate) fn write_id_order(
         order.clear();
     }
     write_packed(sink, &order)
+}
+
+/// Replaces `sorted` by `rows` in order of (id, seq, row), each with the eight bytes of its id
+/// behind those that all ids share: they tell most ids apart.
+fn sort_by_id(ids: &IdList, seqs: &[u64], rows: Range<u32>, sorted: &mut Vec<(u64, u32)>) {
+    let first = ids.get(rows.start).as_bytes();
+    let shared = rows.clone().fold(first.len(), |shared, row| {
+        shared_prefix(&first[..shared], ids.get(row).as_bytes())
+    });
+    sorted.clear();
+    sorted.extend(rows.map(|row| (head(&ids.get(row).as_bytes()[shared..]), row)));
+    let full = |row: u32| (ids.get(row), seqs[index(row)], row);
+    sorted.sort_unstable_by(|(a_head, a), (b_head, b)| {
+        a_head.cmp(b_head).then_with(|| full(*a).cmp(&full(*b)))
+    });
 }
 
 /// The ids of a segment.
@@ -109,6 +128,11 @@ impl Ids {
             order: column,
             filter: IdFilter::open(filter)?,
         })
+    }
+
+    /// The ids, one row after the other.
+    pub(crate) fn walk(&self) -> NameWalk<'_> {
+        NameWalk::new(&self.names)
     }
 
     /// The id of a row.

@@ -10,6 +10,9 @@
 //! | group offsets, then the end of the last | packed column | ascending, before the column | [`Names::get`] |
 //! | offset of that column, count, zero | u64, u32, u32 | inside the section; no name takes less than two bytes | [`Names::open`] |
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use crate::columns::{Packed, write_packed};
 use crate::error::SegmentError;
 use crate::format::bytes::{Put, Take};
@@ -122,7 +125,17 @@ impl Names {
                 format!("name {at} asked for in a list of {}", self.count),
             ));
         }
-        let group = at / GROUP_LEN;
+        let (start, bytes) = self.group(at / GROUP_LEN)?;
+        let mut take = Take::new(&self.section, start, &bytes);
+        let mut name = Group::default();
+        for _ in 0..=at % GROUP_LEN {
+            self.take_name(&mut take, &mut name)?;
+        }
+        String::from_utf8(name.into_text()).map_err(|_| take.corrupt("a name is not UTF-8"))
+    }
+
+    /// Where the bytes of a group start, and the bytes.
+    fn group(&self, group: u32) -> Result<(u64, Cow<'_, [u8]>)> {
         let (start, end) = (self.offsets.get(group)?, self.offsets.get(group + 1)?);
         let len = end
             .checked_sub(start)
@@ -134,13 +147,7 @@ impl Names {
                 .section
                 .corrupt(start, format!("a group from {start} to {end}")));
         };
-        let bytes = self.section.get(start, len)?;
-        let mut take = Take::new(&self.section, start, &bytes);
-        let mut name = Group::default();
-        for _ in 0..=at % GROUP_LEN {
-            self.take_name(&mut take, &mut name)?;
-        }
-        String::from_utf8(name.into_text()).map_err(|_| take.corrupt("a name is not UTF-8"))
+        Ok((start, self.section.get(start, len)?))
     }
 
     fn take_name<'a>(&self, take: &mut Take<'a>, name: &mut Group<'a>) -> Result<()> {
@@ -155,6 +162,68 @@ impl Names {
         }
         let rest = take.prefixed("rest of a name", self.bytes_max - shared)?;
         name.replace(shared, rest);
+        Ok(())
+    }
+}
+
+/// Reads the names of a list one after the other: each group once.
+#[derive(Debug)]
+pub(crate) struct NameWalk<'a> {
+    names: &'a Names,
+    /// Positions of the names that are at hand.
+    at_hand: Range<u32>,
+    /// They, one behind the other.
+    text: Vec<u8>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+}
+
+impl<'a> NameWalk<'a> {
+    pub(crate) fn new(names: &'a Names) -> Self {
+        Self {
+            names,
+            at_hand: 0..0,
+            text: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// Appends the name at a position.
+    ///
+    /// # Errors
+    /// As [`Names::get`].
+    pub(crate) fn push(&mut self, at: u32, out: &mut String) -> Result<()> {
+        if !self.at_hand.contains(&at) {
+            self.enter(at)?;
+        }
+        let place = (at - self.at_hand.start) as usize;
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let name = std::str::from_utf8(&self.text[start..self.ends[place]]);
+        let damaged = |_| self.names.section.corrupt(0, format!("name {at} is not UTF-8"));
+        out.push_str(name.map_err(damaged)?);
+        Ok(())
+    }
+
+    /// Reads the group of a position.
+    fn enter(&mut self, at: u32) -> Result<()> {
+        let names = self.names;
+        if at >= names.count {
+            let message = format!("name {at} asked for in a list of {}", names.count);
+            return Err(names.section.corrupt(0, message));
+        }
+        let first = at - at % GROUP_LEN;
+        let (start, bytes) = names.group(at / GROUP_LEN)?;
+        let mut take = Take::new(&names.section, start, &bytes);
+        self.at_hand = 0..0;
+        self.text.clear();
+        self.ends.clear();
+        let mut name = Group::default();
+        for _ in first..names.count.min(first + GROUP_LEN) {
+            names.take_name(&mut take, &mut name)?;
+            name.push_to(&mut self.text);
+            self.ends.push(self.text.len());
+        }
+        self.at_hand = first..names.count.min(first + GROUP_LEN);
         Ok(())
     }
 }
@@ -185,6 +254,13 @@ impl Group<'_> {
         }
         self.text.truncate(shared);
         self.text.extend_from_slice(rest);
+    }
+
+    fn push_to(&self, text: &mut Vec<u8>) {
+        match self.uuid {
+            Some(uuid) => unpack_uuid(uuid, text),
+            None => text.extend_from_slice(&self.text),
+        }
     }
 
     fn into_text(mut self) -> Vec<u8> {
@@ -295,6 +371,13 @@ mod tests {
             for (at, name) in names.iter().enumerate() {
                 prop_assert_eq!(&names_read.get(u32::try_from(at).expect("small")).expect("inside"), name);
             }
+            let mut walk = NameWalk::new(&names_read);
+            for (at, name) in names.iter().enumerate().rev().chain(names.iter().enumerate()) {
+                let mut read = "x".to_owned();
+                walk.push(u32::try_from(at).expect("small"), &mut read).expect("inside");
+                prop_assert_eq!(&read[1..], name);
+            }
+            prop_assert!(walk.push(u32::try_from(names.len()).expect("small"), &mut String::new()).is_err());
             prop_assert!(names_read.get(u32::try_from(names.len()).expect("small")).is_err());
         }
     }

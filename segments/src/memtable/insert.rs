@@ -15,6 +15,9 @@ use crate::memtable::sync::AtomicU32;
 use crate::prepared::Prepared;
 use crate::record::SourceClass;
 
+/// Terms of a row that are looked up side by side.
+const LANES: usize = 16;
+
 /// What a heap allocation of so many bytes takes: with its header, in steps of 16, 32 at least.
 const fn allocated(bytes: usize) -> usize {
     let taken = (bytes + 8).next_multiple_of(16);
@@ -151,14 +154,63 @@ impl Memtable {
         }
     }
 
+    /// Step by step for several terms at once: each step waits for memory, and the waits of
+    /// several terms run side by side.
     fn index_terms(&self, writer: &mut Writer, row: u32, scope: u32, prepared: &Prepared) {
-        for (term, freq) in prepared.analyzed.terms() {
-            let term = self.intern_term(writer, term);
-            let list = self
-                .find_pair(scope, term)
-                .unwrap_or_else(|| self.add_pair(scope, term));
-            list::push(&self.arena, list, [row, freq]);
+        let mut terms = prepared.analyzed.terms();
+        let mut lane = [(&[][..], 0); LANES];
+        while terms.len() > 0 {
+            let lanes = terms.len().min(LANES);
+            lane.iter_mut().zip(&mut terms).for_each(|(to, term)| *to = term);
+            let lane = &lane[..lanes];
+            let ordinals = self.intern_terms(writer, lane);
+            let lists = self.find_or_add_pairs(scope, &ordinals[..lanes]);
+            for (list, (_, freq)) in lists.into_iter().zip(lane) {
+                list::push(&self.arena, list, [row, *freq]);
+            }
         }
+    }
+
+    /// Ordinals of the terms.
+    fn intern_terms(&self, writer: &mut Writer, terms: &[(&[u8], u32)]) -> [u32; LANES] {
+        let (mut hashes, mut guesses) = ([0; LANES], [0; LANES]);
+        for ((hash, guess), (term, _)) in hashes.iter_mut().zip(&mut guesses).zip(terms) {
+            *hash = self.hash(*term);
+            *guess = self.term_table.guess(*hash);
+        }
+        let guessed = guesses.map(|guess| self.terms.get(guess.checked_sub(1)?));
+        let mut ordinals = [0; LANES];
+        for (at, (term, _)) in terms.iter().enumerate() {
+            ordinals[at] = match guessed[at] {
+                Some(guessed) if **guessed == **term => guesses[at] - 1,
+                _ => self.intern_term(writer, term, hashes[at]),
+            };
+        }
+        ordinals
+    }
+
+    /// Addresses of the lists of terms in a scope.
+    fn find_or_add_pairs(&self, scope: u32, terms: &[u32]) -> [u32; LANES] {
+        let (mut hashes, mut guesses) = ([0; LANES], [0; LANES]);
+        for ((hash, guess), term) in hashes.iter_mut().zip(&mut guesses).zip(terms) {
+            *hash = self.hash(&(scope, *term));
+            *guess = self.pair_table.guess(*hash);
+        }
+        // The words at address 0 belong to nobody.
+        let guessed = guesses.map(|entry| {
+            let words = &self.arena.words;
+            (words.get(u64::from(entry)), words.get(u64::from(entry) + 1))
+        });
+        let mut lists = [0; LANES];
+        for (at, term) in terms.iter().enumerate() {
+            lists[at] = match guessed[at] == (scope, *term) && guesses[at] != 0 {
+                true => guesses[at] + 2,
+                false => self
+                    .find_pair(scope, *term)
+                    .unwrap_or_else(|| self.add_pair(scope, *term, hashes[at])),
+            };
+        }
+        lists
     }
 
     fn index_scope(&self, row: u32, scope: u32, event_time_us: i64, length: u32) {
@@ -204,13 +256,13 @@ impl Memtable {
         ordinal
     }
 
-    fn intern_term(&self, writer: &mut Writer, term: &[u8]) -> u32 {
+    fn intern_term(&self, writer: &mut Writer, term: &[u8], hash: u32) -> u32 {
         self.find_term(term).unwrap_or_else(|| {
             let ordinal = writer.terms;
             writer.terms += 1;
             self.terms.fill(ordinal, term.into());
             self.account(size_of::<Box<[u8]>>() + 8 + allocated(term.len()));
-            self.term_table.insert(self.hash(term), ordinal + 1);
+            self.term_table.insert(hash, ordinal + 1);
             ordinal
         })
     }
@@ -234,11 +286,11 @@ impl Memtable {
     }
 
     /// Adds the empty list of a term in a scope and returns its address.
-    fn add_pair(&self, scope: u32, term: u32) -> u32 {
+    fn add_pair(&self, scope: u32, term: u32, hash: u32) -> u32 {
         let entry = self.arena.alloc(2 + HEADER_WORDS);
         self.arena.words.set(u64::from(entry), scope);
         self.arena.words.set(u64::from(entry) + 1, term);
-        self.pair_table.insert(self.hash(&(scope, term)), entry);
+        self.pair_table.insert(hash, entry);
         entry + 2
     }
 

@@ -56,6 +56,28 @@ const fn width<const W: usize>() -> u32 {
     }
 }
 
+/// Calls `visit` with all entries of the list at `header`, in order.
+pub(super) fn for_each<const W: usize>(
+    arena: &Arena,
+    header: u32,
+    mut visit: impl FnMut([u32; W]),
+) {
+    let words = &arena.words;
+    let mut left = words.observe(u64::from(header));
+    let (mut link, mut len) = (u64::from(header) + 1, 1);
+    while left > 0 {
+        let slice = u64::from(words.get(link));
+        let entries = left.min(len);
+        for entry in 0..u64::from(entries) {
+            let at = slice + 1 + entry * W as u64;
+            visit(std::array::from_fn(|word| words.get(at + word as u64)));
+        }
+        left -= entries;
+        len = len.saturating_mul(2);
+        link = slice;
+    }
+}
+
 /// The list as it was when the view was taken.
 #[derive(Debug, Clone)]
 pub(super) struct View<'a, const W: usize> {
@@ -164,6 +186,9 @@ mod tests {
                 .map(|i| (view.get(i, 0), view.get(i, 1)))
                 .collect();
             assert_eq!(&found, expected);
+            let mut visited = Vec::new();
+            for_each::<2>(&arena, *list, |[row, other]| visited.push((row, other)));
+            assert_eq!(&visited, expected);
             for value in (0..5002).step_by(13) {
                 let below = expected
                     .iter()

@@ -29,6 +29,7 @@ mod naive;
 mod order;
 mod partition;
 mod postings;
+mod stream;
 mod sync;
 mod table;
 #[cfg(all(test, not(loom)))]
@@ -44,7 +45,7 @@ use foldhash::fast::FixedState;
 use self::cells::Cells;
 use self::list::{HEADER_WORDS, View};
 use self::order::Order;
-use self::postings::SortedPair;
+use self::postings::SortedPostings;
 use self::sync::{AtomicU32, AtomicU64, Ordering};
 use self::table::Table;
 use self::words::{Arena, Words};
@@ -168,7 +169,7 @@ pub struct Memtable {
     /// (scope, id) -> address of [scope, newest row].
     id_table: Table,
     /// Filled once after the seal.
-    sorted_pairs: OnceLock<Box<[SortedPair]>>,
+    sorted_postings: OnceLock<SortedPostings>,
 }
 
 impl Memtable {
@@ -201,7 +202,7 @@ impl Memtable {
             tags: Cells::new(),
             tag_table: Table::new(),
             id_table: Table::new(),
-            sorted_pairs: OnceLock::new(),
+            sorted_postings: OnceLock::new(),
         }
     }
 

@@ -7,12 +7,14 @@ use roaring::RoaringBitmap;
 
 use super::list::View;
 use super::postings::Cursor;
+use super::stream::MemtableRows;
 use super::sync::Ordering;
 use super::{
     COMMIT_SEQ, COMMIT_TIME, IMPORTANCE, LENGTH, Memtable, NO_ROW, OLDER_ROW, SCOPE,
     SCOPE_LENGTH_SUM, SCOPE_TIME_MAX, SCOPE_TIME_MIN, SOURCE_CLASS, SUMMARY_TOKENS, TEXT_TOKENS,
     VECTORS,
 };
+use crate::columns::{Column, ordered};
 use crate::error::SegmentError;
 use crate::read::{
     Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds, TermEntry, TermPlace,
@@ -20,6 +22,7 @@ use crate::read::{
 };
 use crate::record::RowFields;
 use crate::scope::{KeyRange, ScopeRanges};
+use crate::stream::RowStream;
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -179,6 +182,48 @@ impl Partition for Memtable {
 
     fn terms<'a>(&'a self) -> Result<Box<dyn TermStream + 'a>> {
         Ok(Box::new(self.term_stream()))
+    }
+
+    fn row_stream<'a>(&'a self) -> Result<Box<dyn RowStream + 'a>> {
+        Ok(Box::new(MemtableRows(self)))
+    }
+
+    fn each_value(
+        &self,
+        column: Column,
+        rows: &RoaringBitmap,
+        visit: &mut dyn FnMut(u32, u64),
+    ) -> Result<()> {
+        let mut each = |value: &dyn Fn(u32) -> u64| {
+            rows.iter().for_each(|row| visit(row, value(row)));
+        };
+        let commit_time = |row| self.column_u64(row, COMMIT_TIME).cast_signed();
+        match column {
+            Column::EventTime => each(&|row| ordered(self.event_time(row))),
+            Column::CommitSeq => each(&|row| self.column_u64(row, COMMIT_SEQ)),
+            Column::CommitTime => each(&|row| ordered(commit_time(row))),
+            Column::ValidLag => each(&|row| {
+                let time = self.event_time(row);
+                ordered(time.wrapping_sub(time.min(commit_time(row))))
+            }),
+            Column::ValidTo | Column::Expires => each(&|_| ordered(i64::MAX)),
+            Column::SourceClass => each(&|row| u64::from(self.column(row, SOURCE_CLASS))),
+            Column::Importance => {
+                each(&|row| match f32::from_bits(self.column(row, IMPORTANCE)) {
+                    importance if importance.is_nan() => u64::MAX,
+                    importance => u64::from(importance.to_bits()),
+                });
+            }
+            Column::Length => each(&|row| u64::from(self.column(row, LENGTH))),
+            Column::TextTokens => each(&|row| u64::from(self.column(row, TEXT_TOKENS))),
+            Column::SummaryTokens => each(&|row| u64::from(self.column(row, SUMMARY_TOKENS))),
+            Column::Cluster => each(&|_| 0),
+            Column::SourceId => each(&|row| match self.body(row).source_id {
+                Some(_) => u64::from(row) + 1,
+                None => 0,
+            }),
+        }
+        Ok(())
     }
 
     fn terms_from(

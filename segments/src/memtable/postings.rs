@@ -1,8 +1,13 @@
 //! What does a memtable know of a term? Its rows and frequencies, for a query and for a merge.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use super::Memtable;
-use super::list::View;
+use super::list::{self, View};
+use super::words::split;
 use crate::error::SegmentError;
+use crate::format::bytes::head;
 use crate::read::{Postings, TermStream};
 
 type Result<T> = std::result::Result<T, SegmentError>;
@@ -21,7 +26,7 @@ pub(super) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// The postings with a row in `rows`; `None` if there are none.
-    pub(super) fn new(view: View<'a, POSTING_WORDS>, rows: &std::ops::Range<u32>) -> Option<Self> {
+    pub(super) fn new(view: View<'a, POSTING_WORDS>, rows: &Range<u32>) -> Option<Self> {
         let end = view.count_below(rows.end);
         let next = view.seek(0, rows.start).min(end);
         (next < end).then_some(Self {
@@ -60,40 +65,153 @@ impl Postings for Cursor<'_> {
     }
 }
 
-/// One (scope, term) list of a sealed memtable, in the order of terms.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SortedPair {
-    term: u32,
-    /// Address of the list of (row, tf).
-    list: u32,
+/// Frequencies from here on stand beside the others.
+const FREQ_LARGE: u8 = u8::MAX;
+
+/// All postings of a sealed memtable by term: each bucket of a flush walks them, which takes
+/// them from one place to the next and not from list to list.
+#[derive(Debug)]
+pub(super) struct SortedPostings {
+    /// The terms, ascending, one behind the other.
+    terms: Box<[u8]>,
+    /// Where each of them ends.
+    term_ends: Box<[usize]>,
+    /// Where the postings of each of them end.
+    ends: Box<[u32]>,
+    /// Rows of the postings, ascending inside each term.
+    rows: Box<[u32]>,
+    /// Their frequencies, or [`FREQ_LARGE`].
+    freqs: Box<[u8]>,
+    /// Larger frequencies, by (place of the term, row).
+    large: BTreeMap<(u32, u32), u32>,
+}
+
+impl SortedPostings {
+    fn of(memtable: &Memtable) -> Self {
+        let mut lists: Vec<u32> = memtable.pair_table.values().collect();
+        // In the order in which they were made, memory is read forwards.
+        lists.sort_unstable();
+        let ordinals = memtable.sorted_terms();
+        let ends = ends_of(memtable, &ordinals, &lists);
+        let total = ends.last().map_or(0, |end| *end as usize);
+        let (mut terms, mut term_ends) = (Vec::new(), Vec::with_capacity(ordinals.len()));
+        for ordinal in &ordinals {
+            terms.extend_from_slice(memtable.term(*ordinal));
+            term_ends.push(terms.len());
+        }
+        let mut sorted = Self {
+            rows: vec![0; total].into(),
+            freqs: vec![0; total].into(),
+            large: BTreeMap::new(),
+            terms: terms.into(),
+            term_ends: term_ends.into(),
+            ends,
+        };
+        sorted.fill(memtable, &ordinals, &lists);
+        drop((ordinals, lists));
+        sorted.sort_terms();
+        sorted
+    }
+
+    /// Puts the postings of each list behind those of its term that are there.
+    fn fill(&mut self, memtable: &Memtable, ordinals: &[u32], lists: &[u32]) {
+        let mut free = vec![0_u32; ordinals.len()];
+        for (at, ordinal) in ordinals.iter().enumerate() {
+            free[*ordinal as usize] = self.start(at);
+        }
+        let mut large = Vec::new();
+        for list in lists {
+            let ordinal = memtable.arena.words.get(u64::from(*list) + 1);
+            let free = &mut free[ordinal as usize];
+            list::for_each::<POSTING_WORDS>(&memtable.arena, list + 2, |[row, freq]| {
+                self.rows[*free as usize] = row;
+                self.freqs[*free as usize] = u8::try_from(freq).unwrap_or(FREQ_LARGE);
+                if freq >= u32::from(FREQ_LARGE) {
+                    large.push((*free, row, freq));
+                }
+                *free += 1;
+            });
+        }
+        for (posting, row, freq) in large {
+            let term = self.ends.partition_point(|end| *end <= posting);
+            let term = u32::try_from(term).expect("a term has an ordinal");
+            self.large.insert((term, row), freq);
+        }
+    }
+
+    /// Scopes interleave: the rows of a term ascend in each scope's list alone.
+    fn sort_terms(&mut self) {
+        let mut scratch: Vec<u64> = Vec::new();
+        for at in 0..self.ends.len() {
+            let range = self.range(at);
+            let (rows, freqs) = (&mut self.rows[range.clone()], &mut self.freqs[range]);
+            if rows.is_sorted() {
+                continue;
+            }
+            scratch.clear();
+            // A row is in one scope, so rows are distinct.
+            let postings = rows.iter().zip(freqs.iter());
+            scratch.extend(postings.map(|(row, freq)| u64::from(*row) << 8 | u64::from(*freq)));
+            scratch.sort_unstable();
+            for ((row, freq), posting) in rows.iter_mut().zip(freqs).zip(&scratch) {
+                let [low, high] = split(posting >> 8);
+                debug_assert_eq!(high, 0);
+                (*row, *freq) = (low, posting.to_le_bytes()[0]);
+            }
+        }
+    }
+
+    fn start(&self, at: usize) -> u32 {
+        at.checked_sub(1).map_or(0, |before| self.ends[before])
+    }
+
+    /// Where the postings of the term at a place lie.
+    fn range(&self, at: usize) -> Range<usize> {
+        self.start(at) as usize..self.ends[at] as usize
+    }
+
+    fn term(&self, at: usize) -> &[u8] {
+        let start = at.checked_sub(1).map_or(0, |before| self.term_ends[before]);
+        &self.terms[start..self.term_ends[at]]
+    }
+}
+
+/// Where the postings of each of the terms with these ordinals end, one behind the other.
+fn ends_of(memtable: &Memtable, ordinals: &[u32], lists: &[u32]) -> Box<[u32]> {
+    let words = &memtable.arena.words;
+    let mut counts = vec![0_u32; ordinals.len()];
+    for list in lists {
+        let term = words.get(u64::from(*list) + 1);
+        // A posting takes two words of the arena, which has 2^32.
+        counts[term as usize] += words.observe(u64::from(*list) + 2);
+    }
+    let mut end = 0;
+    let ends = ordinals.iter().map(|ordinal| {
+        end += counts[*ordinal as usize];
+        end
+    });
+    ends.collect()
 }
 
 impl Memtable {
-    /// All lists, ascending by term bytes; sorted once.
-    fn sorted_pairs(&self) -> &[SortedPair] {
-        self.sorted_pairs.get_or_init(|| {
-            let entries: Vec<u32> = self.pair_table.values().collect();
-            let words = &self.arena.words;
-            let pair = |entry: &u32| SortedPair {
-                term: words.get(u64::from(*entry) + 1),
-                list: entry + 2,
-            };
-            let mut pairs: Vec<SortedPair> = entries.iter().map(pair).collect();
-            let ranks = self.term_ranks();
-            pairs.sort_unstable_by_key(|pair| (ranks[pair.term as usize], pair.list));
-            pairs.into()
-        })
+    /// All postings, ascending by term bytes; sorted once.
+    fn sorted_postings(&self) -> &SortedPostings {
+        self.sorted_postings.get_or_init(|| SortedPostings::of(self))
     }
 
-    /// Rank by bytes of every term ordinal.
-    fn term_ranks(&self) -> Vec<u32> {
-        let mut ordinals: Vec<u32> = self.term_table.values().map(|value| value - 1).collect();
-        ordinals.sort_unstable_by_key(|ordinal| self.term(*ordinal));
-        let mut ranks = vec![0; ordinals.len()];
-        for (rank, ordinal) in (0..).zip(&ordinals) {
-            ranks[*ordinal as usize] = rank;
-        }
-        ranks
+    /// Ordinals of all terms, ascending by bytes.
+    fn sorted_terms(&self) -> Box<[u32]> {
+        let ordinals = self.term_table.values().map(|value| value - 1);
+        // Most pairs differ in their first bytes, which then stand side by side.
+        let mut terms: Vec<(u64, u32)> = ordinals
+            .map(|ordinal| (head(self.term(ordinal)), ordinal))
+            .collect();
+        terms.sort_unstable_by(|(a_head, a), (b_head, b)| {
+            a_head
+                .cmp(b_head)
+                .then_with(|| self.term(*a).cmp(self.term(*b)))
+        });
+        terms.into_iter().map(|(_, ordinal)| ordinal).collect()
     }
 
     pub(super) fn term_stream(&self) -> Terms<'_> {
@@ -102,10 +220,8 @@ impl Memtable {
             "a memtable is sealed before its terms are merged"
         );
         Terms {
-            memtable: self,
-            pairs: self.sorted_pairs(),
-            current: &[],
-            merged: Vec::new(),
+            sorted: self.sorted_postings(),
+            next: 0,
         }
     }
 }
@@ -113,43 +229,36 @@ impl Memtable {
 /// The terms of a sealed memtable.
 #[derive(Debug)]
 pub(super) struct Terms<'a> {
-    memtable: &'a Memtable,
-    /// Pairs of the terms to come.
-    pairs: &'a [SortedPair],
-    /// Pairs of the current term.
-    current: &'a [SortedPair],
-    /// Kept for its allocation.
-    merged: Vec<(u32, u32)>,
+    sorted: &'a SortedPostings,
+    /// Place of the term to come.
+    next: usize,
 }
 
 impl TermStream for Terms<'_> {
     fn next_term(&mut self) -> Result<Option<&[u8]>> {
-        let Some(first) = self.pairs.first() else {
-            self.current = &[];
+        if self.next == self.sorted.ends.len() {
             return Ok(None);
-        };
-        let same = self
-            .pairs
-            .iter()
-            .take_while(|pair| pair.term == first.term)
-            .count();
-        (self.current, self.pairs) = self.pairs.split_at(same);
-        Ok(Some(self.memtable.term(first.term)))
+        }
+        self.next += 1;
+        Ok(Some(self.sorted.term(self.next - 1)))
     }
 
     fn read_postings(&mut self, rows: &mut Vec<u32>, freqs: &mut Vec<u32>) -> Result<()> {
-        self.merged.clear();
-        for pair in self.current {
-            let view = View::<POSTING_WORDS>::new(&self.memtable.arena, pair.list);
-            let entries = (0..view.count()).map(|at| (view.get(at, 0), view.get(at, 1)));
-            self.merged.extend(entries);
-        }
-        // Scopes interleave; a row is in one scope, so rows are distinct.
-        self.merged.sort_unstable();
+        let at = self.next - 1;
+        let range = self.sorted.range(at);
         rows.clear();
         freqs.clear();
-        rows.extend(self.merged.iter().map(|entry| entry.0));
-        freqs.extend(self.merged.iter().map(|entry| entry.1));
+        rows.extend_from_slice(&self.sorted.rows[range.clone()]);
+        freqs.extend(self.sorted.freqs[range].iter().map(|freq| u32::from(*freq)));
+        if self.sorted.large.is_empty() {
+            return Ok(());
+        }
+        let term = u32::try_from(at).expect("a term has an ordinal");
+        for (row, freq) in rows.iter().zip(freqs) {
+            if *freq == u32::from(FREQ_LARGE) {
+                *freq = self.sorted.large[&(term, *row)];
+            }
+        }
         Ok(())
     }
 }

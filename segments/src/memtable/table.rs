@@ -54,6 +54,18 @@ impl Table {
         None
     }
 
+    /// The value in the first place of this hash, where it has the hash; 0 otherwise. As good
+    /// as always the one that [`Table::find`] gives, but asks for no key.
+    #[inline]
+    pub(super) fn guess(&self, hash: u32) -> u32 {
+        let Some(slots) = self.slots() else {
+            return 0;
+        };
+        let slot = slots[hash as usize & (slots.len() - 1)].load(Ordering::Acquire);
+        let [value, slot_hash] = split(slot);
+        if slot_hash == hash { value } else { 0 }
+    }
+
     /// Adds a value that is not in the table. Writer only.
     pub(super) fn insert(&self, hash: u32, value: u32) {
         debug_assert_ne!(value, 0, "0 marks a free slot");

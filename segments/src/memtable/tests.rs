@@ -288,6 +288,23 @@ proptest! {
 }
 
 #[test]
+fn a_merge_reads_frequencies_of_any_size() {
+    let (fast, mut naive) = (Memtable::new(options()), Naive::default());
+    let counts = [1, 254, 255, 256, 3, 1000, 255, 2];
+    for (n, count) in (0..).zip(counts) {
+        let terms = [("all", count), ("b", 1), ("c", 256 - count % 256)];
+        let scope = SCOPES[n as usize % 3];
+        let row = Arc::new(prepared(scope, &format!("id{n}"), 0, &terms));
+        fast.insert(&row, n + 1, 0);
+        naive.insert(&row, n + 1, 0);
+    }
+    fast.seal();
+    let terms = all_terms(&fast);
+    assert_eq!(terms[0].2, counts);
+    assert_eq!(terms, all_terms(&naive));
+}
+
+#[test]
 fn many_scopes_and_terms_are_found_after_every_table_has_grown() {
     let (fast, mut naive) = (Memtable::new(options()), Naive::default());
     for n in 0..3000u32 {

@@ -9,6 +9,7 @@ mod lazy;
 mod load;
 mod partition;
 mod salvage;
+mod stream;
 mod verify;
 
 use std::path::Path;

@@ -5,7 +5,9 @@ use std::ops::{ControlFlow, Range};
 
 use roaring::RoaringBitmap;
 
+use super::stream::SegmentRows;
 use super::{Result, Segment};
+use crate::columns::Column;
 use crate::error::SegmentError;
 use crate::postings::{ListPlace, PostingsCursor, TermInfo};
 use crate::read::{
@@ -14,6 +16,7 @@ use crate::read::{
 };
 use crate::record::RowFields;
 use crate::scope::ScopeRanges;
+use crate::stream::RowStream;
 use crate::text::{decode_detailed, decode_distilled};
 use crate::timeline::TimeWalk;
 
@@ -63,7 +66,7 @@ impl Segment {
         })
     }
 
-    fn check_row(&self, row: u32) -> Result<()> {
+    pub(super) fn check_row(&self, row: u32) -> Result<()> {
         if row < self.scopes.rows() {
             return Ok(());
         }
@@ -229,6 +232,19 @@ impl Partition for Segment {
 
     fn terms<'a>(&'a self) -> Result<Box<dyn TermStream + 'a>> {
         Ok(Box::new(self.terms()?.stream()))
+    }
+
+    fn row_stream<'a>(&'a self) -> Result<Box<dyn RowStream + 'a>> {
+        Ok(Box::new(SegmentRows::new(self)?))
+    }
+
+    fn each_value(
+        &self,
+        column: Column,
+        _: &RoaringBitmap,
+        visit: &mut dyn FnMut(u32, u64),
+    ) -> Result<()> {
+        self.columns.each_value(column, visit)
     }
 
     fn fields(&self, row: u32) -> Result<RowFields> {

@@ -5,7 +5,7 @@ mod reader;
 mod row_tags;
 mod writer;
 
-pub(crate) use reader::Tags;
+pub(crate) use reader::{Tags, TagsWalk};
 pub(crate) use writer::TagsWriter;
 
 #[cfg(test)]

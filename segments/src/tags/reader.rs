@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use roaring::RoaringBitmap;
 
 use super::format::{END_BYTES, TRAILER_BYTES, trailer};
-use super::row_tags::RowTags;
+use super::row_tags::{RowTags, RowTagsWalk};
 use crate::error::SegmentError;
 use crate::format::Section;
 use crate::format::bytes::index;
@@ -120,7 +120,16 @@ impl Tags {
         ordinals.into_iter().map(|tag| self.name(tag)).collect()
     }
 
-    fn name(&self, ordinal: u32) -> Result<String> {
+    /// The ordinals of rows' tags, one row after the other.
+    pub(crate) fn walk(&self) -> TagsWalk<'_> {
+        TagsWalk(RowTagsWalk::new(&self.row_tags))
+    }
+
+    /// Name of a tag.
+    ///
+    /// # Errors
+    /// Damage in the dictionary.
+    pub(crate) fn name(&self, ordinal: u32) -> Result<String> {
         let known = self.known.get(index(ordinal));
         if let Some(name) = known.and_then(OnceLock::get) {
             return Ok(name.to_string());
@@ -223,6 +232,20 @@ fn containers(bytes: &[u8]) -> Option<u32> {
         NO_RUNS_COOKIE => word(4),
         cookie if cookie & 0xffff == u32::from(RUNS_COOKIE) => Some((cookie >> 16) + 1),
         _ => None,
+    }
+}
+
+/// Reads the tags of one row after the other.
+#[derive(Debug)]
+pub(crate) struct TagsWalk<'a>(RowTagsWalk<'a>);
+
+impl TagsWalk<'_> {
+    /// Appends the ordinals of a row's tags, ascending.
+    ///
+    /// # Errors
+    /// Damage, or a row outside the segment.
+    pub(crate) fn push(&mut self, row: u32, out: &mut Vec<u32>) -> Result<()> {
+        self.0.push(row, out)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which tag ordinals does a row carry? (Most rows have none to three.)
 
+use std::borrow::Cow;
+
 use super::format::{
     BLOCK_ROWS, BYTES_A_BIT, ENTRY_BYTES, TRAILER_BYTES, WIDTH_MAX, pack, packed_bytes, trailer,
     unpack, width_of,
@@ -83,11 +85,27 @@ impl RowTags {
 
     /// Tag ordinals of a row, ascending.
     pub(super) fn ordinals(&self, row: u32) -> Result<Vec<u32>> {
-        if row >= self.rows {
-            let message = format!("row {row} asked for, {} stored", self.rows);
-            return Err(self.section.corrupt(0, message));
+        let mut ordinals = Vec::new();
+        self.check(row)?;
+        self.push_ordinals(row, self.place(row)?, &mut ordinals)?;
+        Ok(ordinals)
+    }
+
+    fn check(&self, row: u32) -> Result<()> {
+        if row < self.rows {
+            return Ok(());
         }
-        let (first, count) = self.place(row)?;
+        let message = format!("row {row} asked for, {} stored", self.rows);
+        Err(self.section.corrupt(0, message))
+    }
+
+    /// Appends the `count` ordinals from `first` on, which are those of a row.
+    fn push_ordinals(
+        &self,
+        row: u32,
+        (first, count): (u32, u32),
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
         // `place` checked that `first + count` is at most `entries`.
         let bit = u64::from(first) * u64::from(self.ordinal_width);
         let start = bit / 8;
@@ -95,21 +113,31 @@ impl RowTags {
         let len = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
         let bytes = self.section.get(start, len)?;
         let skip = usize::from(bit.to_le_bytes()[0] & 7);
-        let ordinals: Vec<u32> = (0..count as usize)
-            .map(|i| unpack(&bytes, skip, self.ordinal_width, i))
-            .collect();
+        let before = out.len();
+        out.extend((0..count as usize).map(|i| unpack(&bytes, skip, self.ordinal_width, i)));
+        let ordinals = &out[before..];
         let sound = ordinals.is_sorted_by(|a, b| a < b)
             && ordinals.last().is_none_or(|last| *last < self.tags);
         if !sound {
             let message = format!("tags of row {row} are {ordinals:?} of {}", self.tags);
             return Err(self.section.corrupt(start, message));
         }
-        Ok(ordinals)
+        Ok(())
     }
 
     /// Place of the row's first tag among all, and how many it has.
     fn place(&self, row: u32) -> Result<(u32, u32)> {
-        let (block, within) = (row / BLOCK_ROWS, (row % BLOCK_ROWS) as usize);
+        let within = (row % BLOCK_ROWS) as usize;
+        let (before, width, counts) = self.counts(row / BLOCK_ROWS)?;
+        let sum: u64 = (0..within)
+            .map(|i| u64::from(unpack(&counts, 0, width, i)))
+            .sum();
+        let first = u64::from(before) + sum;
+        self.checked_place(row, first, unpack(&counts, 0, width, within))
+    }
+
+    /// Tags of all rows before a block of rows, and the packed counts of its rows.
+    fn counts(&self, block: u32) -> Result<(u32, u8, Cow<'_, [u8]>)> {
         let counts_end = self.counts_start + u64::from(self.counts_bytes);
         let at = counts_end + u64::from(block) * ENTRY_BYTES as u64;
         let entry = self.section.get(at, ENTRY_BYTES)?;
@@ -125,22 +153,66 @@ impl RowTags {
                 .corrupt(at, format!("directory entry is {entry:?}")));
         }
         let counts = self.section.get(counts_at, counts_len as usize)?;
-        let sum: u64 = (0..within)
-            .map(|i| u64::from(unpack(&counts, 0, width, i)))
-            .sum();
-        let (first, count) = (u64::from(before) + sum, unpack(&counts, 0, width, within));
+        Ok((before, width, counts))
+    }
+
+    /// A row's place, if there are so many tags.
+    fn checked_place(&self, row: u32, first: u64, count: u32) -> Result<(u32, u32)> {
         let fits = first + u64::from(count) <= u64::from(self.entries)
             && count <= self.tags
             && count as usize <= TAGS_MAX;
-        let first = u32::try_from(first).ok().filter(|_| fits);
-        let message = || {
-            format!(
-                "row {row} has {count} tags from {before} + {sum} of {}",
-                self.entries
-            )
-        };
-        first
+        let place = u32::try_from(first).ok().filter(|_| fits);
+        let message = || format!("row {row} has {count} tags from {first} of {}", self.entries);
+        place
             .map(|first| (first, count))
-            .ok_or_else(|| self.section.corrupt(counts_at, message()))
+            .ok_or_else(|| self.section.corrupt(self.counts_start, message()))
+    }
+}
+
+/// Reads the tags of one row after the other: the counts of each block once.
+#[derive(Debug)]
+pub(super) struct RowTagsWalk<'a> {
+    tags: &'a RowTags,
+    /// The block whose places are at hand.
+    block: Option<u32>,
+    /// First tag of each of its rows, then the end.
+    firsts: Vec<u64>,
+}
+
+impl<'a> RowTagsWalk<'a> {
+    pub(super) fn new(tags: &'a RowTags) -> Self {
+        Self {
+            tags,
+            block: None,
+            firsts: Vec::new(),
+        }
+    }
+
+    /// Appends the ordinals of a row's tags, ascending.
+    pub(super) fn push(&mut self, row: u32, out: &mut Vec<u32>) -> Result<()> {
+        self.tags.check(row)?;
+        let block = row / BLOCK_ROWS;
+        if self.block != Some(block) {
+            self.enter(block)?;
+        }
+        let within = (row % BLOCK_ROWS) as usize;
+        let (first, end) = (self.firsts[within], self.firsts[within + 1]);
+        let count = u32::try_from(end - first).unwrap_or(u32::MAX);
+        let place = self.tags.checked_place(row, first, count)?;
+        self.tags.push_ordinals(row, place, out)
+    }
+
+    fn enter(&mut self, block: u32) -> Result<()> {
+        self.block = None;
+        let (before, width, counts) = self.tags.counts(block)?;
+        let mut first = u64::from(before);
+        self.firsts.clear();
+        self.firsts.push(first);
+        self.firsts.extend((0..BLOCK_ROWS as usize).map(|within| {
+            first += u64::from(unpack(&counts, 0, width, within));
+            first
+        }));
+        self.block = Some(block);
+        Ok(())
     }
 }

@@ -15,9 +15,12 @@ fn write(rows: &Rows) -> TagsBytes {
     let mut writer = TagsWriter::new();
     for tags in rows {
         // Any order is taken.
-        writer
-            .push(tags.iter().rev().map(String::as_str))
-            .expect("small");
+        let numbers: Vec<u32> = tags
+            .iter()
+            .rev()
+            .map(|tag| writer.number(tag).expect("small"))
+            .collect();
+        writer.push(numbers).expect("small");
     }
     writer.finish().expect("small")
 }
@@ -54,6 +57,14 @@ fn check(rows: &Rows) {
         }
     }
     assert!(tags.of_row(rows.len() as u32).is_err());
+    let mut walk = tags.walk();
+    for row in (0..rows.len()).chain((0..rows.len()).rev()) {
+        let mut numbers = vec![7];
+        walk.push(row as u32, &mut numbers).expect("intact");
+        let names = numbers[1..].iter().map(|tag| tags.name(*tag).expect("intact"));
+        assert_eq!(names.collect::<BTreeSet<_>>(), rows[row]);
+    }
+    assert!(walk.push(rows.len() as u32, &mut Vec::new()).is_err());
     assert_eq!(tags.untagged().expect("intact"), untagged);
     let names: Vec<&String> = by_tag.keys().copied().collect();
     assert_eq!(
@@ -118,7 +129,8 @@ fn no_rows_no_tags_one_tag_and_many_tags_work() {
 #[test]
 fn a_repeated_name_counts_once() {
     let mut writer = TagsWriter::new();
-    writer.push(["a", "b", "a"]).expect("small");
+    let numbers = ["a", "b", "a"].map(|tag| writer.number(tag).expect("small"));
+    writer.push(numbers).expect("small");
     let tags = open(&writer.finish().expect("small"), 1).expect("intact");
     assert_eq!(tags.of_row(0).expect("intact"), ["a", "b"]);
 }

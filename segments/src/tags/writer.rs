@@ -38,27 +38,32 @@ impl TagsWriter {
         Self::default()
     }
 
-    /// Appends the next row with its tag names, each once, in any order.
+    /// The writer's number of a tag, which a row that is pushed may hold.
     ///
     /// # Errors
     /// A passed limit.
-    pub(crate) fn push<'t>(
+    pub(crate) fn number(&mut self, name: &str) -> Result<u32, SegmentError> {
+        if let Some(number) = self.names.get(name) {
+            return Ok(*number);
+        }
+        let number = u32::try_from(self.sets.len()).map_err(limit)?;
+        self.names.insert(name.to_owned(), number);
+        self.sets.push(RoaringBitmap::new());
+        Ok(number)
+    }
+
+    /// Appends the next row with the numbers of its tags, in any order. A tag for which no row
+    /// is pushed must not have a number.
+    ///
+    /// # Errors
+    /// A passed limit.
+    pub(crate) fn push(
         &mut self,
-        tags: impl IntoIterator<Item = &'t str>,
+        tags: impl IntoIterator<Item = u32>,
     ) -> Result<(), SegmentError> {
-        let limit = |_| SegmentError::Limit("2^32 rows or tags in a segment".into());
         let row = u32::try_from(self.counts.len()).map_err(limit)?;
         let start = self.numbers.len();
-        for tag in tags {
-            let number = match self.names.get(tag) {
-                Some(number) => *number,
-                None => {
-                    let number = u32::try_from(self.sets.len()).map_err(limit)?;
-                    self.names.insert(tag.to_owned(), number);
-                    self.sets.push(RoaringBitmap::new());
-                    number
-                }
-            };
+        for number in tags {
             if self.sets[number as usize].insert(row) {
                 self.numbers.push(number);
             }
@@ -114,6 +119,10 @@ impl TagsWriter {
         }
         all
     }
+}
+
+fn limit(_: std::num::TryFromIntError) -> SegmentError {
+    SegmentError::Limit("2^32 rows or tags in a segment".into())
 }
 
 fn push_set(set: &mut RoaringBitmap, sets: &mut Vec<u8>, ends: &mut Vec<u8>) {

@@ -22,11 +22,16 @@
 mod dictionary;
 mod reader;
 mod rows;
+mod walk;
 mod writer;
 
 pub(crate) use dictionary::{SAMPLE_BYTES_MAX, TextDictionary, train};
 pub(crate) use reader::TextBlocks;
-pub(crate) use rows::{decode_detailed, decode_distilled, encode_detailed, encode_distilled};
+pub(crate) use rows::{
+    Detailed, check_detailed, check_distilled, decode_detailed, decode_distilled, encode_detailed,
+    encode_distilled,
+};
+pub(crate) use walk::TextWalk;
 pub(crate) use writer::TextWriter;
 
 /// Largest raw block: one row of the longest text, attributes, names and impacts.

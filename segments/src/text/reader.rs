@@ -1,6 +1,5 @@
 //! How is one row's text found and decompressed?
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -71,12 +70,7 @@ impl TextBlocks {
     /// # Errors
     /// Damage in index or block, and the errors of `read`.
     pub(crate) fn row<T>(&self, row: u32, read: impl FnOnce(Take<'_>) -> Result<T>) -> Result<T> {
-        let after = self
-            .first_rows
-            .partition_point(0..self.blocks(), |first| first <= u64::from(row))?;
-        let Some(block) = after.checked_sub(1) else {
-            return Err(self.first_rows.corrupt(format!("no block holds row {row}")));
-        };
+        let block = self.block_of(row)?;
         let offset = self.offsets.get(block)?;
         let raw = self.kept_block(block)?;
         let mut take = Take::new(&self.section, offset, &raw);
@@ -86,6 +80,26 @@ impl TextBlocks {
         let bytes = take.prefixed("length of a row", RAW_BYTES_MAX)?;
         // Offsets inside compressed text mean nothing in the file: errors name the block.
         read(Take::new(&self.section, offset, bytes))
+    }
+
+    /// The block that holds a row.
+    pub(super) fn block_of(&self, row: u32) -> Result<u32> {
+        let after = self
+            .first_rows
+            .partition_point(0..self.blocks(), |first| first <= u64::from(row))?;
+        after
+            .checked_sub(1)
+            .ok_or_else(|| self.first_rows.corrupt(format!("no block holds row {row}")))
+    }
+
+    /// First row of a block.
+    pub(super) fn first_row(&self, block: u32) -> Result<u32> {
+        self.first_rows.get_u32(block)
+    }
+
+    /// Reads `bytes` of a block; errors name where it starts.
+    pub(super) fn take<'a>(&'a self, block: u32, bytes: &'a [u8]) -> Result<Take<'a>> {
+        Ok(Take::new(&self.section, self.offsets.get(block)?, bytes))
     }
 
     /// A block's raw bytes, from the last call where it read the same block.
@@ -100,15 +114,17 @@ impl TextBlocks {
         {
             return Ok(Arc::clone(raw));
         }
-        let raw: Arc<[u8]> = self.block(block)?.into();
+        let mut raw = Vec::new();
+        self.read_block(block, &mut raw)?;
+        let raw: Arc<[u8]> = raw.into();
         if raw.len() <= KEPT_BYTES_MAX {
             *lock() = Some((block, Arc::clone(&raw)));
         }
         Ok(raw)
     }
 
-    /// A block's raw bytes.
-    fn block(&self, block: u32) -> Result<Cow<'_, [u8]>> {
+    /// Replaces `raw` by a block's raw bytes.
+    pub(super) fn read_block(&self, block: u32, raw: &mut Vec<u8>) -> Result<()> {
         let (start, end) = (self.offsets.get(block)?, self.offsets.get(block + 1)?);
         let raw_len = self.raw_lens.get(block)?;
         let raw_len = usize::try_from(raw_len)
@@ -131,10 +147,12 @@ impl TextBlocks {
             ));
         }
         let bytes = self.section.get(start, len)?;
+        raw.clear();
         if len == raw_len {
-            return Ok(bytes);
+            raw.extend_from_slice(&bytes);
+            return Ok(());
         }
-        let mut raw = vec![0; raw_len];
+        raw.resize(raw_len, 0);
         let written = DECOMPRESSION.with_borrow_mut(|context| match &self.dictionary {
             Some(dictionary) => {
                 context.decompress_using_ddict(&mut raw[..], &bytes, dictionary.get())
@@ -142,7 +160,7 @@ impl TextBlocks {
             None => context.decompress(&mut raw[..], &bytes),
         });
         match written {
-            Ok(written) if written == raw_len => Ok(Cow::Owned(raw)),
+            Ok(written) if written == raw_len => Ok(()),
             Ok(written) => Err(self.section.corrupt(
                 start,
                 format!("block {block} gives {written} bytes, not {raw_len}"),

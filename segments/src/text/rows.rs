@@ -14,10 +14,33 @@ use crate::read::Stored;
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
-/// Appends all of `stored` but the summary.
-pub(crate) fn encode_detailed(stored: &Stored, out: &mut Vec<u8>) {
-    out.put_prefixed(stored.text.as_bytes());
-    for name in [&stored.speaker, &stored.source] {
+/// All of a row that is stored but the summary.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Detailed<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) speaker: Option<&'a str>,
+    pub(crate) source: Option<&'a str>,
+    pub(crate) attributes: &'a str,
+    /// Ascending by token.
+    pub(crate) impacts: &'a [(String, f32)],
+}
+
+impl<'a> Detailed<'a> {
+    pub(crate) fn of(stored: &'a Stored) -> Self {
+        Self {
+            text: &stored.text,
+            speaker: stored.speaker.as_deref(),
+            source: stored.source.as_deref(),
+            attributes: &stored.attributes,
+            impacts: &stored.impacts,
+        }
+    }
+}
+
+/// Appends all of a row but the summary.
+pub(crate) fn encode_detailed(row: &Detailed<'_>, out: &mut Vec<u8>) {
+    out.put_prefixed(row.text.as_bytes());
+    for name in [row.speaker, row.source] {
         match name {
             None => out.put_varint(0),
             Some(name) => {
@@ -26,11 +49,11 @@ pub(crate) fn encode_detailed(stored: &Stored, out: &mut Vec<u8>) {
             }
         }
     }
-    out.put_prefixed(stored.attributes.as_bytes());
-    if !stored.impacts.is_empty() {
-        out.put_varint(stored.impacts.len() as u64);
+    out.put_prefixed(row.attributes.as_bytes());
+    if !row.impacts.is_empty() {
+        out.put_varint(row.impacts.len() as u64);
     }
-    for (token, weight) in &stored.impacts {
+    for (token, weight) in row.impacts {
         out.put_prefixed(token.as_bytes());
         out.put_varint(u64::from(impact_freq(*weight)));
     }
@@ -44,13 +67,26 @@ pub(crate) fn decode_detailed(mut take: Take<'_>) -> Result<Stored> {
     let stored = Stored {
         text: take.text("text", TEXT_BYTES_MAX)?.to_owned(),
         summary: None,
-        speaker: take_name(&mut take, "speaker")?,
-        source: take_name(&mut take, "source")?,
+        speaker: take_name(&mut take, "speaker")?.map(str::to_owned),
+        source: take_name(&mut take, "source")?.map(str::to_owned),
         attributes: take.text("attributes", ATTRIBUTES_BYTES_MAX)?.to_owned(),
         impacts: take_impacts(&mut take)?,
     };
     take.end()?;
     Ok(stored)
+}
+
+/// Whether [`decode_detailed`] would read the bytes, without a copy of them.
+///
+/// # Errors
+/// As [`decode_detailed`].
+pub(crate) fn check_detailed(mut take: Take<'_>) -> Result<()> {
+    take.text("text", TEXT_BYTES_MAX)?;
+    take_name(&mut take, "speaker")?;
+    take_name(&mut take, "source")?;
+    take.text("attributes", ATTRIBUTES_BYTES_MAX)?;
+    take_impacts(&mut take)?;
+    take.end()
 }
 
 fn take_impacts(take: &mut Take<'_>) -> Result<Vec<(String, f32)>> {
@@ -75,7 +111,7 @@ fn take_impacts(take: &mut Take<'_>) -> Result<Vec<(String, f32)>> {
     Ok(impacts)
 }
 
-fn take_name(take: &mut Take<'_>, what: &str) -> Result<Option<String>> {
+fn take_name<'a>(take: &mut Take<'a>, what: &str) -> Result<Option<&'a str>> {
     let len = take.varint_max(what, NAME_BYTES_MAX as u64 + 1)?;
     let Some(len) = len.checked_sub(1) else {
         return Ok(None);
@@ -83,7 +119,7 @@ fn take_name(take: &mut Take<'_>, what: &str) -> Result<Option<String>> {
     let bytes = take.bytes(usize::try_from(len).unwrap_or(usize::MAX))?;
     let name =
         std::str::from_utf8(bytes).map_err(|_| take.corrupt(format!("{what} is not UTF-8")))?;
-    Ok(Some(name.to_owned()))
+    Ok(Some(name))
 }
 
 /// Appends the summary.
@@ -98,7 +134,19 @@ pub(crate) fn encode_distilled(summary: Option<&str>, out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// `Corrupt` where the bytes are no summary.
-pub(crate) fn decode_distilled(mut take: Take<'_>) -> Result<Option<String>> {
+pub(crate) fn decode_distilled(take: Take<'_>) -> Result<Option<String>> {
+    Ok(take_distilled(take)?.map(str::to_owned))
+}
+
+/// Whether [`decode_distilled`] would read the bytes, without a copy of them.
+///
+/// # Errors
+/// As [`decode_distilled`].
+pub(crate) fn check_distilled(take: Take<'_>) -> Result<()> {
+    take_distilled(take).map(|_| ())
+}
+
+fn take_distilled(mut take: Take<'_>) -> Result<Option<&str>> {
     if take.left() == 0 {
         return Ok(None);
     }
@@ -107,5 +155,5 @@ pub(crate) fn decode_distilled(mut take: Take<'_>) -> Result<Option<String>> {
     }
     let bytes = take.bytes(take.left())?;
     let summary = std::str::from_utf8(bytes).map_err(|_| take.corrupt("summary is not UTF-8"))?;
-    Ok(Some(summary.to_owned()))
+    Ok(Some(summary))
 }

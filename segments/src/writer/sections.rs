@@ -7,15 +7,16 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::file::FileWriter;
 use super::order::Merge;
 use super::terms::write_terms;
-use super::{Result, SegmentSpec};
-use crate::columns::write_columns;
+use super::{ROW_DROPPED, Result, SegmentSpec};
+use crate::columns::{Column, write_columns};
 use crate::format::bytes::index;
 use crate::format::{Counts, SectionKind, VecSink};
 use crate::ids::{IdList, encode_filter, id_hash, write_id_order, write_names};
 use crate::read::Zone;
 use crate::scope_dir::{ScopeFacts, encode_scopes};
+use crate::stream::RowStream;
 use crate::tags::TagsWriter;
-use crate::text::{SAMPLE_BYTES_MAX, TextWriter, encode_detailed, encode_distilled, train};
+use crate::text::{SAMPLE_BYTES_MAX, TextWriter, train};
 use crate::timeline::write_timeline;
 use crate::vectors::VectorsWriter;
 
@@ -61,62 +62,127 @@ fn hash_seed(spec: &SegmentSpec) -> u64 {
 }
 
 fn write_fields(file: &mut FileWriter, merge: &Merge<'_>) -> Result<()> {
-    let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
-    // Number in order of first sight + 1; 0 = none.
-    let mut source_ids = Vec::with_capacity(merge.times_us.len());
-    for (partition, row) in merge.rows() {
-        source_ids.push(match partition.source_id(row)? {
-            None => 0,
-            Some(name) => {
-                let next = u32::try_from(numbers.len() + 1).expect("at most ROWS_MAX");
-                match numbers.get(&*name) {
-                    Some(number) => *number,
-                    None => *numbers.entry(name.into_owned()).or_insert(next),
-                }
-            }
-        });
-    }
-    let mut ranks = vec![0_u32; numbers.len() + 1];
-    for (rank, number) in (1_u32..).zip(numbers.values()) {
-        ranks[index(*number)] = rank;
-    }
+    let sources = SourceIds::of(merge)?;
     file.section(SectionKind::Columns, |sink| {
-        write_columns(sink, merge.zone.rows, |at| {
-            let (partition, row) = merge.row(at);
-            Ok((partition.fields(row)?, ranks[index(source_ids[index(at)])]))
+        write_columns(sink, merge.zone.rows, |column, values| match column {
+            Column::SourceId => sources.fill(merge, values),
+            column => merge.each_value(column, |to, value| values[index(to)] = value),
         })
     })?;
-    if !numbers.is_empty() {
+    if !sources.names.is_empty() {
         file.section(SectionKind::SourceIds, |sink| {
-            write_names(sink, numbers.keys().map(String::as_str))
+            write_names(sink, sources.names.iter().map(String::as_str))
         })?;
     }
     Ok(())
 }
 
+/// The source ids of the kept rows.
+#[derive(Debug)]
+struct SourceIds {
+    /// Ascending.
+    names: Vec<String>,
+    /// Of each input: value in its column to value in the new one.
+    values: Vec<BTreeMap<u64, u64>>,
+}
+
+impl SourceIds {
+    fn of(merge: &Merge<'_>) -> Result<Self> {
+        let mut values: Vec<BTreeMap<u64, u64>> = vec![BTreeMap::new(); merge.inputs().len()];
+        // Ranked once all are known.
+        let mut ranks: BTreeMap<String, u64> = BTreeMap::new();
+        for (number, (input, stream)) in merge.inputs().iter().zip(merge.streams()?).enumerate() {
+            let (own, remap) = (&mut values[number], merge.remap(number));
+            input
+                .partition
+                .each_value(Column::SourceId, &input.keep, &mut |row, value| {
+                    if value > 0 && remap[index(row)] != ROW_DROPPED {
+                        own.insert(value, 0);
+                    }
+                })?;
+            for value in own.keys() {
+                ranks.insert(name_of(&*stream, *value)?, 0);
+            }
+        }
+        for (rank, value) in (1..).zip(ranks.values_mut()) {
+            *value = rank;
+        }
+        for (own, stream) in values.iter_mut().zip(merge.streams()?) {
+            for (value, to) in own {
+                *to = ranks[&name_of(&*stream, *value)?];
+            }
+        }
+        Ok(Self {
+            names: ranks.into_keys().collect(),
+            values,
+        })
+    }
+
+    fn fill(&self, merge: &Merge<'_>, values: &mut [u64]) -> Result<()> {
+        values.fill(0);
+        if self.names.is_empty() {
+            return Ok(());
+        }
+        for (number, (input, own)) in merge.inputs().iter().zip(&self.values).enumerate() {
+            let remap = merge.remap(number);
+            input
+                .partition
+                .each_value(Column::SourceId, &input.keep, &mut |row, value| {
+                    let to = remap[index(row)];
+                    if value > 0 && to != ROW_DROPPED {
+                        values[index(to)] = own[&value];
+                    }
+                })?;
+        }
+        Ok(())
+    }
+}
+
+fn name_of(stream: &dyn RowStream, value: u64) -> Result<String> {
+    let value = u32::try_from(value).expect("a column of 32 bits is read with a check of them");
+    Ok(stream.source_name(value)?.into_owned())
+}
+
 fn write_ids(file: &mut FileWriter, merge: &Merge<'_>, scopes: &[ScopeFacts]) -> Result<()> {
-    let mut ids = IdList::default();
-    for (partition, row) in merge.rows() {
-        ids.push(&partition.id(row)?);
+    let (mut ids, mut streams) = (IdList::default(), merge.streams()?);
+    for (input, row) in merge.origins() {
+        ids.push(|text| streams[input].id(row, text))?;
     }
     file.section(SectionKind::Ids, |sink| write_names(sink, ids.iter()))?;
     file.section(SectionKind::IdOrder, |sink| {
         write_id_order(sink, &ids, &merge.seqs, scopes)
     })?;
-    let hashes: Vec<u64> = scopes
-        .iter()
-        .enumerate()
+    let numbered = scopes.iter().enumerate();
+    let hashes = numbered
         .flat_map(|(number, scope)| scope.rows.clone().map(move |row| (number, row)))
-        .map(|(number, row)| id_hash(number, ids.get(row)))
-        .collect();
-    file.put_section(SectionKind::IdFilter, &encode_filter(&hashes))
+        .map(|(number, row)| id_hash(number, ids.get(row)));
+    file.put_section(
+        SectionKind::IdFilter,
+        &encode_filter(merge.zone.rows, hashes),
+    )
 }
 
 fn write_tags(file: &mut FileWriter, merge: &Merge<'_>) -> Result<()> {
-    let mut writer = TagsWriter::new();
-    for (partition, row) in merge.rows() {
-        let tags = partition.tags(row)?;
-        writer.push(tags.iter().map(String::as_str))?;
+    const UNKNOWN: u32 = u32::MAX;
+    let (mut writer, mut streams) = (TagsWriter::new(), merge.streams()?);
+    // Of each input: its number of a tag to the writer's.
+    let mut known: Vec<Vec<u32>> = vec![Vec::new(); streams.len()];
+    let mut tags = Vec::new();
+    for (input, row) in merge.origins() {
+        let (stream, known) = (&mut streams[input], &mut known[input]);
+        tags.clear();
+        stream.tags(row, &mut tags)?;
+        for tag in &mut tags {
+            if known.len() <= index(*tag) {
+                known.resize(index(*tag) + 1, UNKNOWN);
+            }
+            let known = &mut known[index(*tag)];
+            if *known == UNKNOWN {
+                *known = writer.number(&stream.tag_name(*tag)?)?;
+            }
+            *tag = *known;
+        }
+        writer.push(tags.iter().copied())?;
     }
     let bytes = writer.finish()?;
     file.put_section(SectionKind::Tags, &bytes.tags)?;
@@ -162,16 +228,15 @@ fn write_texts(file: &mut FileWriter, spec: &SegmentSpec, merge: &Merge<'_>) -> 
     let mut distilled_sink = VecSink::default();
     let mut summaries = 0;
     let detailed_index = file.section(SectionKind::Detailed, |sink| {
-        let mut bytes = Vec::new();
-        for (partition, row) in merge.rows() {
-            let stored = partition.stored(row)?;
+        let (mut streams, mut bytes) = (merge.streams()?, Vec::new());
+        for (input, row) in merge.origins() {
             bytes.clear();
-            encode_detailed(&stored, &mut bytes);
+            streams[input].detailed(row, &mut bytes)?;
             detailed.push(sink, &bytes)?;
             bytes.clear();
-            encode_distilled(stored.summary.as_deref(), &mut bytes);
+            streams[input].distilled(row, &mut bytes)?;
             distilled.push(&mut distilled_sink, &bytes)?;
-            summaries += u32::from(stored.summary.is_some());
+            summaries += u32::from(!bytes.is_empty());
         }
         detailed.finish(sink)
     })?;
@@ -186,15 +251,17 @@ fn write_texts(file: &mut FileWriter, spec: &SegmentSpec, merge: &Merge<'_>) -> 
 
 /// Trains on evenly spread rows, at most [`SAMPLE_BYTES_MAX`] of them.
 fn train_dictionary(merge: &Merge<'_>) -> Result<Option<Vec<u8>>> {
-    let text_bytes = estimate_text_bytes(merge)?;
+    // Token costs stand in columns: four bytes a token is near enough to choose a stride.
+    let mut text_bytes = 0_u64;
+    merge.each_value(Column::TextTokens, |_, tokens| text_bytes += tokens * 4)?;
     let stride = usize::try_from(text_bytes / SAMPLE_BYTES_MAX)
         .unwrap_or(usize::MAX)
         .max(1);
-    let mut samples = Vec::new();
+    let (mut samples, mut streams) = (Vec::new(), merge.streams()?);
     let (mut sampled_bytes, mut sampled_rows) = (0_u64, 0_u64);
-    for (partition, row) in merge.rows().step_by(stride) {
+    for (input, row) in merge.origins().step_by(stride) {
         let mut bytes = Vec::new();
-        encode_detailed(&partition.stored(row)?, &mut bytes);
+        streams[input].detailed(row, &mut bytes)?;
         sampled_bytes += bytes.len() as u64;
         sampled_rows += 1;
         samples.push(bytes);
@@ -205,12 +272,4 @@ fn train_dictionary(merge: &Merge<'_>) -> Result<Option<Vec<u8>>> {
     // What all rows take by the samples' mean: a dictionary must not outweigh its text.
     let text_bytes = (sampled_bytes / sampled_rows.max(1)) * u64::from(merge.zone.rows);
     Ok(train(&samples, text_bytes))
-}
-
-/// Token costs stand in columns: four bytes a token is near enough to choose a stride.
-fn estimate_text_bytes(merge: &Merge<'_>) -> Result<u64> {
-    merge
-        .rows()
-        .map(|(partition, row)| Ok(u64::from(partition.fields(row)?.text_tokens) * 4))
-        .sum()
 }

@@ -1,5 +1,7 @@
 //! How do the terms of all inputs become one dictionary with its postings?
 
+use std::cmp::Ordering;
+
 use super::order::Merge;
 use super::{ROW_DROPPED, Result};
 use crate::format::SectionSink;
@@ -58,56 +60,97 @@ pub(super) fn write_terms(
         TermsWriter::new(seed, &merge.lengths),
         TermCounts::default(),
     );
-    let (mut term, mut pairs, mut scratch) = (Vec::new(), Vec::new(), (Vec::new(), Vec::new()));
-    // Inputs are few: a look at every head is cheaper than a heap of terms.
-    while let Some(least) = heads.iter().map(|head| &head.term).min() {
-        term.clone_from(least);
-        pairs.clear();
-        let mut at = 0;
-        while at < heads.len() {
-            if heads[at].term != term {
-                at += 1;
-                continue;
-            }
-            take_postings(&mut heads[at], merge, &mut scratch, &mut pairs)?;
-            if heads[at].advance()? {
-                at += 1;
-            } else {
-                heads.swap_remove(at);
+    let (mut postings, mut equal) = (TermPostings::default(), Vec::new());
+    while !heads.is_empty() {
+        find_least(&heads, &mut equal);
+        postings.clear();
+        for at in &equal {
+            postings.take(&mut heads[*at], merge)?;
+        }
+        let (rows, freqs) = postings.settle();
+        if !rows.is_empty() {
+            writer.add(sink, &heads[equal[0]].term, rows, freqs)?;
+            counts.terms += 1;
+            counts.postings += rows.len() as u64;
+        }
+        for at in equal.iter().rev() {
+            if !heads[*at].advance()? {
+                // Those that follow it are done with.
+                heads.swap_remove(*at);
             }
         }
-        if pairs.is_empty() {
-            continue;
-        }
-        // Stable sort: it finds the ascending stretches that the inputs are made of.
-        pairs.sort();
-        let (rows, freqs): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
-        assert!(rows.is_sorted_by(|a, b| a < b), "a row holds a term once");
-        writer.add(sink, &term, &rows, &freqs)?;
-        counts.terms += 1;
-        counts.postings += rows.len() as u64;
     }
     Ok((writer.finish(sink)?, counts))
 }
 
-fn take_postings(
-    head: &mut Head<'_>,
-    merge: &Merge<'_>,
-    (rows, freqs): &mut (Vec<u32>, Vec<u32>),
-    pairs: &mut Vec<(u32, u32)>,
-) -> Result<()> {
-    head.stream.read_postings(rows, freqs)?;
-    assert_eq!(
-        rows.len(),
-        freqs.len(),
-        "a posting is a row and a frequency"
-    );
-    let remap = merge.remap(head.input);
-    for (row, freq) in rows.iter().zip(freqs.iter()) {
-        let to = remap[index(*row)];
-        if to != ROW_DROPPED {
-            pairs.push((to, *freq));
+/// Replaces `equal` by the heads that stand at the least term, ascending. Inputs are few: a look
+/// at every head is cheaper than a heap of terms.
+fn find_least(heads: &[Head<'_>], equal: &mut Vec<usize>) {
+    equal.clear();
+    for (at, head) in heads.iter().enumerate() {
+        let order = match equal.first() {
+            Some(least) => head.term.cmp(&heads[*least].term),
+            None => Ordering::Equal,
+        };
+        if order.is_lt() {
+            equal.clear();
+        }
+        if order.is_le() {
+            equal.push(at);
         }
     }
-    Ok(())
+}
+
+/// The kept postings of one term; its memory is used for the next one again.
+#[derive(Debug, Default)]
+struct TermPostings {
+    /// Row in the upper half, frequency in the lower one.
+    pairs: Vec<u64>,
+    rows: Vec<u32>,
+    freqs: Vec<u32>,
+}
+
+impl TermPostings {
+    fn clear(&mut self) {
+        self.pairs.clear();
+    }
+
+    /// Adds what an input has for its current term.
+    fn take(&mut self, head: &mut Head<'_>, merge: &Merge<'_>) -> Result<()> {
+        let Self { pairs, rows, freqs } = self;
+        head.stream.read_postings(rows, freqs)?;
+        assert_eq!(
+            rows.len(),
+            freqs.len(),
+            "a posting is a row and a frequency"
+        );
+        let remap = merge.remap(head.input);
+        for (row, freq) in rows.iter().zip(freqs) {
+            let to = remap[index(*row)];
+            if to != ROW_DROPPED {
+                pairs.push(u64::from(to) << 32 | u64::from(*freq));
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows, ascending, and their frequencies.
+    fn settle(&mut self) -> (&[u32], &[u32]) {
+        let Self { pairs, rows, freqs } = self;
+        // A segment's rows come in order; several segments' rows are as many stretches, which a
+        // stable sort finds.
+        if !pairs.is_sorted() {
+            pairs.sort();
+        }
+        let halves = |pair: &u64| {
+            let [low, high] = [*pair & u64::from(u32::MAX), *pair >> 32];
+            [low, high].map(|half| u32::try_from(half).expect("half of a pair"))
+        };
+        rows.clear();
+        freqs.clear();
+        rows.extend(pairs.iter().map(|pair| halves(pair)[1]));
+        freqs.extend(pairs.iter().map(|pair| halves(pair)[0]));
+        assert!(rows.is_sorted_by(|a, b| a < b), "a row holds a term once");
+        (rows, freqs)
+    }
 }

@@ -8,6 +8,7 @@ use chronolith_segments::{
 
 use crate::memory::MemoryVfs;
 use crate::naive::{DIM, bits, dir, open, spec};
+use crate::plain::Plain;
 
 fn record(i: u64) -> Record {
     let scope = Scope::parse(["user/ana", "user/ana/x", "user/bob"][i as usize % 3]).expect("ok");
@@ -58,6 +59,12 @@ fn a_flushed_memtable_answers_as_before() {
         keep: (0..60).collect(),
     };
     let written = write_segment(&vfs, dir(), &spec, &[input]).expect("written");
+    let plain = MergeInput {
+        partition: &Plain(&memtable),
+        keep: (0..60).collect(),
+    };
+    let each = write_segment(&MemoryVfs::default(), dir(), &spec, &[plain]).expect("written");
+    assert_eq!(written, each, "rows at once, and each for itself");
     let segment = open(&vfs, &written, ReadMode::Mapped);
     assert_eq!(segment.verify_all().findings, []);
     assert_eq!(segment.zone(), Partition::zone(&memtable));

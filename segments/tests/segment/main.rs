@@ -23,4 +23,5 @@ mod golden;
 mod memory;
 mod naive;
 mod oracle;
+mod plain;
 mod round_trip;

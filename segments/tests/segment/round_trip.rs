@@ -12,6 +12,7 @@ use roaring::RoaringBitmap;
 use crate::memory::MemoryVfs;
 use crate::naive::{DIM, Naive, Row, dir, open, spec, write_all};
 use crate::oracle::check;
+use crate::plain::Plain;
 
 fn name() -> impl Strategy<Value = Option<String>> {
     prop::option::of("\\PC{0,6}")
@@ -175,6 +176,25 @@ proptest! {
         let merged = write_segment(&vfs, dir(), &spec(9), &inputs).expect("written");
         check(&open(&vfs, &merged, mode(case.positioned)), &expected);
         prop_assert_eq!(merged.meta.zone, flushed.meta.zone);
+
+        // What a segment tells a merge at once is what it tells of each row: the same bytes.
+        let plain: Vec<Plain<'_>> = segments.iter().map(|segment| Plain(segment)).collect();
+        for dropped in [0, 1_u32] {
+            let keep = |rows: u32| (0..rows).filter(|row| row % 3 + 1 != dropped).collect();
+            let inputs = |number: usize| (segments[number].zone().rows, number);
+            let (mut fast, mut slow) = (Vec::new(), Vec::new());
+            for (rows, number) in (0..segments.len()).map(inputs) {
+                fast.push(MergeInput { partition: &segments[number], keep: keep(rows) });
+                slow.push(MergeInput { partition: &plain[number], keep: keep(rows) });
+            }
+            if fast.iter().all(|input| input.keep.is_empty()) {
+                continue;
+            }
+            let spec = spec(20 + u64::from(dropped));
+            let fast = write_segment(&vfs, dir(), &spec, &fast).expect("written");
+            let slow = write_segment(&MemoryVfs::default(), dir(), &spec, &slow).expect("written");
+            prop_assert_eq!(fast, slow);
+        }
     }
 }
 

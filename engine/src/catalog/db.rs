@@ -7,15 +7,16 @@
 //!
 //! A scope's key ends with 0x00 and no component is empty, so scope and rest split in one way.
 //! Entries of records that were forgotten or compacted away stay until the next rebuild: a
-//! locator is a hint.
+//! locator is a hint. Where a compaction's inputs were taken in, its output is not: their
+//! hashes are the same, and their locators lead to it as long as the catalog is open.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chronolith_segments::{Partition, Scope};
+use chronolith_segments::{Column, Partition, Scope};
 use chronolith_vfs::Env;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,32 @@ pub(super) struct Db {
 pub(super) struct Handles {
     locators: Keyspace,
     hashes: Keyspace,
+    moved: Arc<Moved>,
+}
+
+/// Where the rows of compacted segments went, as far as this opening saw it.
+#[derive(Default)]
+struct Moved(Mutex<BTreeMap<u64, u64>>);
+
+impl Moved {
+    /// Notes that the rows of `inputs`, and what had gone there, are in `output`.
+    fn note(&self, inputs: &[u64], output: u64) {
+        let mut moved = self.lock();
+        for to in moved.values_mut().filter(|to| inputs.contains(to)) {
+            *to = output;
+        }
+        moved.extend(inputs.iter().map(|input| (*input, output)));
+    }
+
+    /// The file where the rows of a file are now.
+    fn resolve(&self, file_number: u64) -> u64 {
+        *self.lock().get(&file_number).unwrap_or(&file_number)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+        // A half-noted move is a hint that leads nowhere.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl fmt::Debug for Db {
@@ -102,7 +129,11 @@ impl Db {
         let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
         let locators = database.keyspace("locators", options).map_err(fault)?;
         let hashes = database.keyspace("hashes", options).map_err(fault)?;
-        let handles = Handles { locators, hashes };
+        let handles = Handles {
+            locators,
+            hashes,
+            moved: Arc::default(),
+        };
         Ok(Self {
             database,
             handles,
@@ -128,12 +159,17 @@ impl Db {
     ) -> Result<(), Fault> {
         let live: BTreeSet<u64> = segments.iter().map(|live| live.entry.file_number).collect();
         for segment in segments {
-            if !self.known.segments.contains(&segment.entry.file_number) {
-                if !self.take_in(segment, is_stopped)? {
-                    return Ok(());
-                }
-                self.known.segments.insert(segment.entry.file_number);
+            let number = segment.entry.file_number;
+            if self.known.segments.contains(&number) {
+                continue;
             }
+            let inputs = segment.segment.lineage();
+            if !inputs.is_empty() && inputs.iter().all(|i| self.known.segments.contains(i)) {
+                self.handles.moved.note(inputs, number);
+            } else if !self.take_in(segment, is_stopped)? {
+                return Ok(());
+            }
+            self.known.segments.insert(number);
         }
         self.known.segments = live;
         self.known.generation = generation;
@@ -150,15 +186,23 @@ impl Db {
         let segment = &*live.segment;
         let dead = live.deaths.dead_at(u64::MAX);
         let rows = segment.zone().rows;
-        let mut from = 0;
+        let mut seqs = Vec::with_capacity(rows as usize);
+        let all = (0..rows).collect();
+        segment
+            .each_value(Column::CommitSeq, &all, &mut |_, seq| seqs.push(seq))
+            .map_err(fault)?;
+        let mut stream = segment.row_stream().map_err(fault)?;
+        let (mut from, mut id) = (0, String::new());
         while from < rows {
             let to = rows.min(from + BATCH_ROWS);
             let mut batch = self.database.batch();
             for row in (from..to).filter(|row| !dead.contains(*row)) {
-                let scope = segment.scope_key(row).map_err(fault)?;
-                let id = segment.id(row).map_err(fault)?;
+                let scope = stream.scope(row).map_err(fault)?;
+                id.clear();
+                stream.id(row, &mut id).map_err(fault)?;
+                let scope = stream.scope_key(scope).map_err(fault)?;
                 let text = segment.stored(row).map_err(fault)?.text;
-                let seq = segment.fields(row).map_err(fault)?.commit_seq;
+                let seq = seqs[row as usize];
                 let mut value = [0; 20];
                 value[..8].copy_from_slice(&live.entry.file_number.to_le_bytes());
                 value[8..12].copy_from_slice(&row.to_le_bytes());
@@ -217,6 +261,7 @@ impl Handles {
             .map_err(fault)?;
         Ok(value.and_then(|value| {
             let file_number = u64::from_le_bytes(value.get(..8)?.try_into().ok()?);
+            let file_number = self.moved.resolve(file_number);
             let row = u32::from_le_bytes(value.get(8..12)?.try_into().ok()?);
             Some(Locator { file_number, row })
         }))
@@ -250,6 +295,16 @@ mod tests {
             }
             batch.commit().expect("written");
         }
+    }
+
+    #[test]
+    fn a_locator_leads_to_where_compactions_took_its_row() {
+        let moved = Moved::default();
+        moved.note(&[1, 2], 5);
+        moved.note(&[3], 6);
+        moved.note(&[5, 6], 9);
+        let found = [1, 2, 3, 4, 5, 6, 9].map(|file_number| moved.resolve(file_number));
+        assert_eq!(found, [9, 9, 9, 4, 9, 9, 9]);
     }
 
     fn check(db: &Db, upto: u32) {

@@ -46,11 +46,11 @@ mod timeline;
 mod vectors;
 mod writer;
 
-pub use columns::Column;
 pub use codec::{
     BATCH_VERSION, Batch, CodecError, Op, OpRef, PutMode, RowTerms, decode_batch, encode_batch,
     prepare, prepare_replayed, set_commit_time,
 };
+pub use columns::Column;
 pub use deletes::{Death, DeathKind, DeathLog, DeleteSet};
 pub use error::{Refused, SegmentError};
 pub use format::{Bucket, Counts, ReadMode};

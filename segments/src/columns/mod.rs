@@ -189,11 +189,7 @@ impl Columns {
     ///
     /// # Errors
     /// As [`Columns::fields`].
-    pub(crate) fn each_value(
-        &self,
-        column: Column,
-        visit: &mut dyn FnMut(u32, u64),
-    ) -> Result<()> {
+    pub(crate) fn each_value(&self, column: Column, visit: &mut dyn FnMut(u32, u64)) -> Result<()> {
         let (least, most) = self.range_of(column);
         let (mut row, mut outside) = (0, None);
         self.column(column).for_each(0..self.zone.rows, |value| {
@@ -215,10 +211,7 @@ impl Columns {
     fn range_of(&self, column: Column) -> (u64, u64) {
         let zone = &self.zone;
         match column {
-            Column::EventTime => (
-                ordered(zone.event_time_us.0),
-                ordered(zone.event_time_us.1),
-            ),
+            Column::EventTime => (ordered(zone.event_time_us.0), ordered(zone.event_time_us.1)),
             Column::CommitSeq => zone.commit_seq,
             Column::CommitTime | Column::ValidLag | Column::ValidTo | Column::Expires => {
                 (0, u64::MAX)

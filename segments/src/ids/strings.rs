@@ -199,7 +199,11 @@ impl<'a> NameWalk<'a> {
         let place = (at - self.at_hand.start) as usize;
         let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
         let name = std::str::from_utf8(&self.text[start..self.ends[place]]);
-        let damaged = |_| self.names.section.corrupt(0, format!("name {at} is not UTF-8"));
+        let damaged = |_| {
+            self.names
+                .section
+                .corrupt(0, format!("name {at} is not UTF-8"))
+        };
         out.push_str(name.map_err(damaged)?);
         Ok(())
     }

@@ -161,7 +161,9 @@ impl Memtable {
         let mut lane = [(&[][..], 0); LANES];
         while terms.len() > 0 {
             let lanes = terms.len().min(LANES);
-            lane.iter_mut().zip(&mut terms).for_each(|(to, term)| *to = term);
+            lane.iter_mut()
+                .zip(&mut terms)
+                .for_each(|(to, term)| *to = term);
             let lane = &lane[..lanes];
             let ordinals = self.intern_terms(writer, lane);
             let lists = self.find_or_add_pairs(scope, &ordinals[..lanes]);

@@ -196,7 +196,8 @@ fn ends_of(memtable: &Memtable, ordinals: &[u32], lists: &[u32]) -> Box<[u32]> {
 impl Memtable {
     /// All postings, ascending by term bytes; sorted once.
     fn sorted_postings(&self) -> &SortedPostings {
-        self.sorted_postings.get_or_init(|| SortedPostings::of(self))
+        self.sorted_postings
+            .get_or_init(|| SortedPostings::of(self))
     }
 
     /// Ordinals of all terms, ascending by bytes.

@@ -38,9 +38,9 @@ impl RowStream for MemtableRows<'_> {
 
     fn source_name(&self, value: u32) -> Result<Cow<'_, str>> {
         let name = self.0.body(value - 1).source_id.as_deref();
-        Ok(Cow::Borrowed(name.expect(
-            "only a row with a source id has this value",
-        )))
+        Ok(Cow::Borrowed(
+            name.expect("only a row with a source id has this value"),
+        ))
     }
 
     fn detailed(&mut self, row: u32, out: &mut Vec<u8>) -> Result<()> {

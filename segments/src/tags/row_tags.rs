@@ -162,7 +162,12 @@ impl RowTags {
             && count <= self.tags
             && count as usize <= TAGS_MAX;
         let place = u32::try_from(first).ok().filter(|_| fits);
-        let message = || format!("row {row} has {count} tags from {first} of {}", self.entries);
+        let message = || {
+            format!(
+                "row {row} has {count} tags from {first} of {}",
+                self.entries
+            )
+        };
         place
             .map(|first| (first, count))
             .ok_or_else(|| self.section.corrupt(self.counts_start, message()))

@@ -61,7 +61,9 @@ fn check(rows: &Rows) {
     for row in (0..rows.len()).chain((0..rows.len()).rev()) {
         let mut numbers = vec![7];
         walk.push(row as u32, &mut numbers).expect("intact");
-        let names = numbers[1..].iter().map(|tag| tags.name(*tag).expect("intact"));
+        let names = numbers[1..]
+            .iter()
+            .map(|tag| tags.name(*tag).expect("intact"));
         assert_eq!(names.collect::<BTreeSet<_>>(), rows[row]);
     }
     assert!(walk.push(rows.len() as u32, &mut Vec::new()).is_err());

@@ -57,10 +57,7 @@ impl TagsWriter {
     ///
     /// # Errors
     /// A passed limit.
-    pub(crate) fn push(
-        &mut self,
-        tags: impl IntoIterator<Item = u32>,
-    ) -> Result<(), SegmentError> {
+    pub(crate) fn push(&mut self, tags: impl IntoIterator<Item = u32>) -> Result<(), SegmentError> {
         let row = u32::try_from(self.counts.len()).map_err(limit)?;
         let start = self.numbers.len();
         for number in tags {

@@ -58,7 +58,11 @@ impl<'a> TextWalk<'a> {
         let next = self.block + 1;
         let is_next = row == self.rows.end && !self.rows.is_empty() && next < self.blocks.blocks();
         self.rows = 0..0;
-        self.block = if is_next { next } else { self.blocks.block_of(row)? };
+        self.block = if is_next {
+            next
+        } else {
+            self.blocks.block_of(row)?
+        };
         self.blocks.read_block(self.block, &mut self.raw)?;
         let first = self.blocks.first_row(self.block)?;
         let mut take = self.blocks.take(self.block, &self.raw)?;

@@ -141,11 +141,7 @@ impl<'a> Merge<'a> {
 
     /// Calls `visit` with every output row and its value in a column, the rows of each input
     /// in the order of that input.
-    pub(super) fn each_value(
-        &self,
-        column: Column,
-        mut visit: impl FnMut(u32, u64),
-    ) -> Result<()> {
+    pub(super) fn each_value(&self, column: Column, mut visit: impl FnMut(u32, u64)) -> Result<()> {
         for (input, remap) in self.inputs.iter().zip(&self.remap) {
             input
                 .partition
@@ -221,7 +217,9 @@ impl<'a> Merge<'a> {
             "a segment holds rows of its bucket alone"
         );
         let mut class_max = 0;
-        self.each_value(Column::SourceClass, |_, class| class_max = class.max(class_max))?;
+        self.each_value(Column::SourceClass, |_, class| {
+            class_max = class.max(class_max)
+        })?;
         self.zone.source_class_max = u8::try_from(class_max).expect("a column of bytes");
         Ok(())
     }
@@ -271,12 +269,7 @@ struct ScopeNumbers {
 impl ScopeNumbers {
     /// Counts a row of the scope that is `private` to a stream and gives the scope's number;
     /// `known` has those of the stream.
-    fn of(
-        &mut self,
-        stream: &dyn RowStream,
-        private: u32,
-        known: &mut Vec<u32>,
-    ) -> Result<u32> {
+    fn of(&mut self, stream: &dyn RowStream, private: u32, known: &mut Vec<u32>) -> Result<u32> {
         const UNKNOWN: u32 = u32::MAX;
         if known.len() <= index(private) {
             known.resize(index(private) + 1, UNKNOWN);

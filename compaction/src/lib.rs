@@ -7,16 +7,21 @@
 //!
 //! * [`Bucket`], [`bucket_of`]: the ladder of half-open windows of event time.
 //! * [`choose_buckets`]: how a flush cuts a memtable.
-//! * [`pick`]: which segments become one. [`simulate`] replays picks over metadata alone.
+//! * [`pick`]: which segments become one; `climb`: when those of neighbouring buckets do.
+//! * [`simulate`]: picks replayed over metadata alone.
 //!
 //! The rows themselves are merged by `chronolith_segments::write_segment`, the one path for
 //! flush and compaction. What this crate does not do: it knows no log, no manifest and no
 //! catalog, and publishes nothing; it returns *these out, those in* and the engine does it.
 
 mod bucket;
+mod climb;
 mod pick;
+mod simulate;
 
 pub use bucket::{
     Bucket, FLUSH_BYTES_MIN, FLUSH_ROWS_MIN, RowAge, bucket_of, choose_buckets, smallest_bucket,
 };
-pub use pick::{Candidate, DEAD_SHARE, MERGE_ROWS_MAX, Pick, Reason, SMALL_ROWS, pick, simulate};
+pub use climb::{CLIMB_ROWS_MAX, CLIMB_SEGMENTS_MIN};
+pub use pick::{Candidate, DEAD_SHARE, MERGE_ROWS_MAX, Pick, Reason, SMALL_ROWS, pick};
+pub use simulate::simulate;

@@ -1,6 +1,6 @@
 //! Which segments become one? From metadata alone, with the reason.
 //!
-//! Three rules, first match wins:
+//! Four rules, first match wins:
 //!
 //! 1. A segment with many dead rows is rewritten alone.
 //! 2. Segments of one bucket whose sizes do not grow geometrically are merged: sorted by
@@ -10,11 +10,13 @@
 //!    late ones: there the rest is merged into one, unless it is small beside the largest.
 //! 3. When the small segments of different buckets pile up, those under the lowest window
 //!    that holds several of them are merged into it: sparse data climbs the ladder.
+//! 4. Segments of a higher window whose time has passed are merged into it: see `climb`.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::bucket::{Bucket, bucket_of, smallest_bucket};
+use crate::climb::pick_climb;
 
 /// A segment below this many rows is small.
 pub const SMALL_ROWS: u32 = 4096;
@@ -70,6 +72,11 @@ pub enum Reason {
         /// How many segments.
         segments: usize,
     },
+    /// The time of a window of a higher level has passed.
+    PassedWindow {
+        /// How many segments.
+        segments: usize,
+    },
     /// The caller asked for everything.
     Forced {
         /// How many segments.
@@ -89,6 +96,12 @@ impl fmt::Display for Reason {
             }
             Self::SmallPile { segments } => {
                 write!(f, "{segments} small segments lie in neighbouring buckets")
+            }
+            Self::PassedWindow { segments } => {
+                write!(
+                    f,
+                    "{segments} segments of a wider window whose time has passed"
+                )
             }
             Self::Forced { segments } => write!(f, "asked for: {segments} segments"),
         }
@@ -113,9 +126,10 @@ pub fn pick(segments: &[Candidate], base_us: i64, ladder: &[u32], force: bool) -
     pick_dead(segments, force)
         .or_else(|| pick_same_bucket(segments, force))
         .or_else(|| pick_small_pile(segments, base_us, ladder, force))
+        .or_else(|| pick_climb(segments, base_us, ladder))
 }
 
-fn pick_of(chosen: &[Candidate], bucket: Bucket, reason: Reason) -> Pick {
+pub(crate) fn pick_of(chosen: &[Candidate], bucket: Bucket, reason: Reason) -> Pick {
     let mut inputs: Vec<u64> = chosen.iter().map(|segment| segment.file_number).collect();
     inputs.sort_unstable();
     Pick {
@@ -192,7 +206,7 @@ fn geometric_head(members: &[Candidate]) -> usize {
 }
 
 /// Length of the longest head whose last is not too large beside the others.
-fn passed_head(members: &[Candidate]) -> usize {
+pub(crate) fn passed_head(members: &[Candidate]) -> usize {
     let (mut sum, mut head) = (0u64, 0);
     for (index, segment) in members.iter().take(fitting(members)).enumerate() {
         let rows = u64::from(segment.rows);
@@ -245,47 +259,11 @@ fn pick_small_pile(
     None
 }
 
-/// Replays picks over metadata until none pays: what a store would look like when idle, and
-/// how many rows were rewritten on the way.
-pub fn simulate(
-    mut segments: Vec<Candidate>,
-    base_us: i64,
-    ladder: &[u32],
-) -> (Vec<Candidate>, u64) {
-    let mut rewritten = 0;
-    let mut next = segments
-        .iter()
-        .map(|segment| segment.file_number)
-        .max()
-        .map_or(1, |number| number + 1);
-    while let Some(pick) = pick(&segments, base_us, ladder, false) {
-        let (inputs, kept): (Vec<_>, Vec<_>) = segments
-            .into_iter()
-            .partition(|segment| pick.inputs.contains(&segment.file_number));
-        segments = kept;
-        let rows: u32 = inputs
-            .iter()
-            .map(|segment| segment.rows - segment.dead_rows)
-            .sum();
-        rewritten += u64::from(rows);
-        if rows > 0 {
-            let bytes = inputs.iter().map(|segment| segment.bytes).sum();
-            segments.push(Candidate {
-                file_number: next,
-                bucket: pick.bucket,
-                rows,
-                dead_rows: 0,
-                bytes,
-            });
-            next += 1;
-        }
-    }
-    (segments, rewritten)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bucket::bucket_of;
+    use crate::simulate::simulate;
 
     const DAY: i64 = 86_400_000_000;
     const LADDER: [u32; 5] = [1, 7, 28, 84, 336];

@@ -2,13 +2,14 @@
 //!
 //! | keyspace | key | value |
 //! | --- | --- | --- |
-//! | locators | scope key, 0x00, id | file number u64, row u32, commit seq u64, little-endian |
-//! | hashes | scope key, 0x00, xxh3-128 of the text | id |
+//! | locators | scope key, 0x00, id | file number, row: LEB128 |
+//! | hashes | scope key, 0x00, xxh3-64 of the text, little-endian | id |
 //!
 //! A scope's key ends with 0x00 and no component is empty, so scope and rest split in one way.
 //! Entries of records that were forgotten or compacted away stay until the next rebuild: a
-//! locator is a hint. Where a compaction's inputs were taken in, its output is not: their
-//! hashes are the same, and their locators lead to it as long as the catalog is open.
+//! locator is a hint, and so is a hash, which two texts may share. Where a compaction's inputs
+//! were taken in, its output is not: their hashes are the same, and their locators lead to it
+//! as long as the catalog is open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,11 +17,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chronolith_segments::{Column, Partition, Scope};
+use chronolith_segments::{Partition, Scope};
 use chronolith_vfs::Env;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Fault, journal};
 use crate::version::LiveSegment;
@@ -58,6 +59,41 @@ pub(super) struct Known {
 pub(crate) struct Locator {
     pub(crate) file_number: u64,
     pub(crate) row: u32,
+}
+
+impl Locator {
+    fn encode(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(10);
+        for mut number in [self.file_number, u64::from(self.row)] {
+            while number >= 0x80 {
+                bytes.push(number.to_le_bytes()[0] | 0x80);
+                number >>= 7;
+            }
+            bytes.push(number.to_le_bytes()[0]);
+        }
+        bytes
+    }
+
+    /// `None` for bytes that are no locator.
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut numbers = [0_u64; 2];
+        let mut bytes = bytes.iter();
+        for number in &mut numbers {
+            let mut shift = 0;
+            loop {
+                let byte = bytes.next()?;
+                *number |= u64::from(byte & 0x7f).checked_shl(shift)?;
+                shift += 7;
+                if byte & 0x80 == 0 {
+                    break;
+                }
+            }
+        }
+        Some(Self {
+            file_number: numbers[0],
+            row: u32::try_from(numbers[1]).ok()?,
+        })
+    }
 }
 
 /// An open database.
@@ -186,11 +222,6 @@ impl Db {
         let segment = &*live.segment;
         let dead = live.deaths.dead_at(u64::MAX);
         let rows = segment.zone().rows;
-        let mut seqs = Vec::with_capacity(rows as usize);
-        let all = (0..rows).collect();
-        segment
-            .each_value(Column::CommitSeq, &all, &mut |_, seq| seqs.push(seq))
-            .map_err(fault)?;
         let mut stream = segment.row_stream().map_err(fault)?;
         let (mut from, mut id) = (0, String::new());
         while from < rows {
@@ -202,13 +233,13 @@ impl Db {
                 stream.id(row, &mut id).map_err(fault)?;
                 let scope = stream.scope_key(scope).map_err(fault)?;
                 let text = segment.stored(row).map_err(fault)?.text;
-                let seq = seqs[row as usize];
-                let mut value = [0; 20];
-                value[..8].copy_from_slice(&live.entry.file_number.to_le_bytes());
-                value[8..12].copy_from_slice(&row.to_le_bytes());
-                value[12..].copy_from_slice(&seq.to_le_bytes());
-                batch.insert(&self.handles.locators, key(&scope, id.as_bytes()), value);
-                let hash = xxh3_128(text.as_bytes()).to_le_bytes();
+                let locator = Locator {
+                    file_number: live.entry.file_number,
+                    row,
+                };
+                let place = key(&scope, id.as_bytes());
+                batch.insert(&self.handles.locators, place, locator.encode());
+                let hash = xxh3_64(text.as_bytes()).to_le_bytes();
                 batch.insert(&self.handles.hashes, key(&scope, &hash), id.as_bytes());
                 self.known.locators += 1;
             }
@@ -260,10 +291,11 @@ impl Handles {
             .get(key(scope.key(), id.as_bytes()))
             .map_err(fault)?;
         Ok(value.and_then(|value| {
-            let file_number = u64::from_le_bytes(value.get(..8)?.try_into().ok()?);
-            let file_number = self.moved.resolve(file_number);
-            let row = u32::from_le_bytes(value.get(8..12)?.try_into().ok()?);
-            Some(Locator { file_number, row })
+            let locator = Locator::decode(&value)?;
+            Some(Locator {
+                file_number: self.moved.resolve(locator.file_number),
+                ..locator
+            })
         }))
     }
 }
@@ -285,13 +317,12 @@ mod tests {
             let mut batch = db.database.batch();
             for at in start..to.min(start + 1000) {
                 let id = format!("record-{at:090}");
-                let mut value = [0; 20];
-                value[8..12].copy_from_slice(&at.to_le_bytes());
-                batch.insert(
-                    &db.handles.locators,
-                    key(scope().key(), id.as_bytes()),
-                    value,
-                );
+                let locator = Locator {
+                    file_number: 7,
+                    row: at,
+                };
+                let place = key(scope().key(), id.as_bytes());
+                batch.insert(&db.handles.locators, place, locator.encode());
             }
             batch.commit().expect("written");
         }
@@ -325,12 +356,23 @@ mod tests {
     }
 
     #[test]
+    fn a_locator_comes_back_and_damage_is_none() {
+        for (file_number, row) in [(0, 0), (127, 128), (1 << 40, 3 << 20), (u64::MAX, u32::MAX)] {
+            let locator = Locator { file_number, row };
+            let bytes = locator.encode();
+            assert_eq!(Locator::decode(&bytes), Some(locator));
+            assert_eq!(Locator::decode(&bytes[..bytes.len() - 1]), None);
+        }
+        assert_eq!(Locator::decode(&[0xff; 40]), None);
+    }
+
+    #[test]
     fn a_close_leaves_a_short_journal_and_loses_nothing() {
         let env = Env::real();
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join(DB_DIR);
         let (mut upto, mut emptied) = (0, 0);
-        for rows in [100, 30_000, 50, 40_000, 1] {
+        for rows in [100, 45_000, 50, 50_000, 1] {
             let db = Db::open(&path, Known::default()).expect("opens");
             if upto > 0 {
                 check(&db, upto);

@@ -147,7 +147,7 @@ impl Catalog {
                 Db::open(&path, known)
             }
             _ => {
-                seal::clear(&self.env, &self.dir)?;
+                seal::clear(&self.env, &self.dir, &self.store_id)?;
                 Db::open(&path, db::Known::default())
             }
         }

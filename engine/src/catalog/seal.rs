@@ -1,12 +1,13 @@
 //! Are the catalog's files the ones of the last clean close, byte for byte?
 //!
 //! ```text
-//! SEAL   magic 8 | store id 16 | length u32 | postcard of Sealed | xxh3-128 of all before
+//! SEAL   magic 7 | version 1 | store id 16 | length u32 | postcard of Sealed | xxh3-128 of all before
 //! ```
 //!
 //! The seal lists every file below the database's directory with its length and digest. A
 //! file more or less, another length or digest: the seal proves nothing and the catalog is
-//! rebuilt. What a crash left behind has no seal.
+//! rebuilt. What a crash left behind has no seal. Files of an earlier version are sound and
+//! rebuilt all the same.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,8 +26,10 @@ pub(crate) const SEAL_NAME: &str = "SEAL";
 pub(crate) const SEAL_TEMP: &str = "SEAL.tmp";
 /// Name that damaged files are kept under until the next damage.
 pub(crate) const ASIDE_DIR: &str = "db.damaged";
-/// The last byte is the format version.
-const MAGIC: [u8; 8] = *b"chrocat\0";
+/// The last byte of the magic is the version of what the files hold.
+const MAGIC: [u8; 7] = *b"chrocat";
+/// 0: locators of fixed width with their seqs, hashes of 128 bits.
+const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 8 + 16 + 4;
 const DIGEST_BYTES: usize = 16;
 /// A seal lists at most this many bytes of names and digests.
@@ -55,7 +58,14 @@ pub(super) fn write(env: &Env, dir: &Path, store_id: &StoreId, known: Known) -> 
     let files = list_files(env, &dir.join(DB_DIR)).map_err(fault)?;
     let body = postcard::to_stdvec(&Sealed { known, files }).map_err(|error| error.to_string())?;
     let length = u32::try_from(body.len()).map_err(|error| error.to_string())?;
-    let mut bytes = [&MAGIC[..], store_id, &length.to_le_bytes(), &body].concat();
+    let mut bytes = [
+        &MAGIC[..],
+        &[VERSION],
+        store_id,
+        &length.to_le_bytes(),
+        &body,
+    ]
+    .concat();
     bytes.extend(xxh3_128(&bytes).to_le_bytes());
     atomic::replace(&*env.vfs, dir, SEAL_NAME, SEAL_TEMP, &bytes).map_err(fault)
 }
@@ -63,7 +73,10 @@ pub(super) fn write(env: &Env, dir: &Path, store_id: &StoreId, known: Known) -> 
 /// What the seal proves, or `None` where it proves nothing.
 pub(super) fn read(env: &Env, dir: &Path, store_id: &StoreId) -> Option<Known> {
     let bytes = read_seal(env, dir).ok()?;
-    let body = verified_body(&bytes, store_id)?;
+    let (version, body) = verified_body(&bytes, store_id)?;
+    if version != VERSION {
+        return None;
+    }
     let sealed: Sealed = postcard::from_bytes(body).ok()?;
     let files = list_files(env, &dir.join(DB_DIR)).ok()?;
     (files == sealed.files).then_some(sealed.known)
@@ -95,7 +108,8 @@ pub(crate) fn compare(env: &Env, dir: &Path, store_id: &StoreId) -> io::Result<O
         watermark: 0,
         differences: Vec::new(),
     };
-    let sealed = verified_body(&before, store_id).map(postcard::from_bytes::<Sealed>);
+    let body = verified_body(&before, store_id).map(|(_, body)| body);
+    let sealed = body.map(postcard::from_bytes::<Sealed>);
     match sealed {
         Some(Ok(sealed)) => {
             compared.watermark = sealed.known.watermark;
@@ -156,15 +170,16 @@ fn read_seal(env: &Env, dir: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn verified_body<'a>(bytes: &'a [u8], store_id: &StoreId) -> Option<&'a [u8]> {
+/// The version and the body of a seal of this store that is whole.
+fn verified_body<'a>(bytes: &'a [u8], store_id: &StoreId) -> Option<(u8, &'a [u8])> {
     let (sealed, digest) = bytes.split_at_checked(bytes.len().checked_sub(DIGEST_BYTES)?)?;
     if digest != xxh3_128(sealed).to_le_bytes() {
         return None;
     }
     let (header, body) = sealed.split_at_checked(HEADER_BYTES)?;
     let length = u32::from_le_bytes(header[24..].try_into().ok()?);
-    let whole = header[..8] == MAGIC && header[8..24] == *store_id && body.len() == length as usize;
-    whole.then_some(body)
+    let is_ours = header[..7] == MAGIC && header[7] <= VERSION && header[8..24] == *store_id;
+    (is_ours && body.len() == length as usize).then_some((header[7], body))
 }
 
 /// Takes the seal off before the first write. One that a crash brings back no longer fits.
@@ -176,8 +191,8 @@ pub(super) fn remove(env: &Env, dir: &Path) -> Result<(), Fault> {
 }
 
 /// Makes an empty catalog directory. Files under a seal that does not fit are damaged and are
-/// kept aside; files without a seal are what a crash left, and go.
-pub(super) fn clear(env: &Env, dir: &Path) -> Result<(), Fault> {
+/// kept aside; files of an earlier version, or without a seal as a crash leaves them, go.
+pub(super) fn clear(env: &Env, dir: &Path, store_id: &StoreId) -> Result<(), Fault> {
     let vfs = &*env.vfs;
     match vfs.create_dir(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(fault(error)),
@@ -187,7 +202,11 @@ pub(super) fn clear(env: &Env, dir: &Path) -> Result<(), Fault> {
     if vfs.stat(&db).is_err() {
         return remove(env, dir);
     }
-    if vfs.stat(&dir.join(SEAL_NAME)).is_ok() {
+    let is_earlier = || {
+        let bytes = read_seal(env, dir).ok()?;
+        Some(verified_body(&bytes, store_id)?.0 < VERSION)
+    };
+    if vfs.stat(&dir.join(SEAL_NAME)).is_ok() && is_earlier() != Some(true) {
         if vfs.stat(&aside).is_ok() {
             vfs.remove_dir_all(&aside).map_err(fault)?;
         }

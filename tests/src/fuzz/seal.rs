@@ -69,10 +69,10 @@ pub(super) fn run(bytes: &[u8]) -> bool {
     report.findings.is_empty() && report.files.iter().any(|file| of_catalog(&file.file))
 }
 
-/// Seals over the file, and over none.
-pub(super) fn seeds() -> [(&'static str, Vec<u8>); 2] {
-    let seal = |files: &[u8]| {
-        let header = [b"chrocat\0", &store_id()[..]].concat();
+/// Seals over the file, one of an earlier version among them, and over none.
+pub(super) fn seeds() -> [(&'static str, Vec<u8>); 3] {
+    let seal = |version: u8, files: &[u8]| {
+        let header = [&b"chrocat"[..], &[version], &store_id()[..]].concat();
         // Generation, watermark, locators, and two segments.
         let body = [&[3, 1, 40, 2, 1, 7], files].concat();
         (FORGE.put_together)(&[header, body])
@@ -86,5 +86,9 @@ pub(super) fn seeds() -> [(&'static str, Vec<u8>); 2] {
         digest >>= 7;
     }
     one.push(digest.to_le_bytes()[0]);
-    [("valid-one-file", seal(&one)), ("odd-no-file", seal(&[0]))]
+    [
+        ("valid-one-file", seal(1, &one)),
+        ("valid-earlier", seal(0, &one)),
+        ("odd-no-file", seal(1, &[0])),
+    ]
 }

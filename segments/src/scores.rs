@@ -103,48 +103,50 @@ impl Scores<'_> {
     /// For a row outside the window, and for more rows than 128.
     #[inline]
     pub(crate) fn add(&self, rows: &[u32], freqs: &[u32], sums: &mut Sums<'_>) -> Result<()> {
-        if self.lengths.is_empty() {
+        let (start, mut seen) = (sums.start, 0);
+        let Some((window, lengths)) = sums.with_lengths(self.lengths) else {
             return self.add_asked(rows, freqs, sums);
-        }
-        let mut scores = [0; ADDED_MAX];
-        let scores = &mut scores[..rows.len()];
-        let mut seen = 0;
-        for ((score, row), freq) in scores.iter_mut().zip(rows).zip(freqs) {
-            *score = self.table.at(*freq, self.lengths[*row as usize]);
-            seen |= *score;
+        };
+        for (row, freq) in rows.iter().zip(freqs) {
+            let place = row.wrapping_sub(start) as usize;
+            let score = self.table.at(*freq, lengths[place]);
+            seen |= score;
+            window[place] += score;
         }
         if seen < 0 {
-            self.ask_unknown(scores, rows, freqs)?;
+            self.ask_unknown(rows, freqs, sums)?;
         }
-        sums.add(rows, scores);
+        sums.note(rows);
         Ok(())
     }
 
     /// As [`Scores::add`] where every frequency is 1.
     #[inline]
     pub(crate) fn add_once(&self, rows: &[u32], sums: &mut Sums<'_>) -> Result<()> {
-        if self.lengths.is_empty() {
+        let (start, once, mut seen) = (sums.start, self.table.once(), 0);
+        let Some((window, lengths)) = sums.with_lengths(self.lengths) else {
             return self.add_asked(rows, &[1; ADDED_MAX], sums);
-        }
-        let mut scores = [0; ADDED_MAX];
-        let scores = &mut scores[..rows.len()];
-        let (once, mut seen) = (self.table.once(), 0);
-        for (score, row) in scores.iter_mut().zip(rows) {
-            *score = once[usize::from(self.lengths[*row as usize])];
-            seen |= *score;
+        };
+        for row in rows {
+            let place = row.wrapping_sub(start) as usize;
+            let score = once[usize::from(lengths[place])];
+            seen |= score;
+            window[place] += score;
         }
         if seen < 0 {
-            self.ask_unknown(scores, rows, &[1; ADDED_MAX])?;
+            self.ask_unknown(rows, &[1; ADDED_MAX], sums)?;
         }
-        sums.add(rows, scores);
+        sums.note(rows);
         Ok(())
     }
 
-    /// Asks the query for the scores that the table does not have.
-    fn ask_unknown(&self, scores: &mut [i32], rows: &[u32], freqs: &[u32]) -> Result<()> {
-        for ((score, row), freq) in scores.iter_mut().zip(rows).zip(freqs) {
-            if *score < 0 {
-                *score = (self.ask)(*row, *freq)?;
+    /// Puts what the query says in the place of what the table did not know and was added.
+    fn ask_unknown(&self, rows: &[u32], freqs: &[u32], sums: &mut Sums<'_>) -> Result<()> {
+        for (row, freq) in rows.iter().zip(freqs) {
+            let known = self.table.at(*freq, self.lengths[*row as usize]);
+            if known < 0 {
+                let place = row.wrapping_sub(sums.start) as usize;
+                sums.sums[place] += (self.ask)(*row, *freq)? - known;
             }
         }
         Ok(())
@@ -177,12 +179,18 @@ pub struct Sums<'a> {
 }
 
 impl Sums<'_> {
-    /// Adds to the rows, which lie in the window.
+    /// The sums and the lengths of their rows, of all rows' `lengths`; `None` where those are
+    /// not known.
     #[inline]
-    fn add(&mut self, rows: &[u32], scores: &[i32]) {
-        for (row, score) in rows.iter().zip(scores) {
-            self.sums[row.wrapping_sub(self.start) as usize] += score;
-        }
+    fn with_lengths<'l>(&mut self, lengths: &'l [u8]) -> Option<(&mut [i32], &'l [u8])> {
+        let lengths = lengths.get(self.start as usize..)?;
+        let lengths = lengths.get(..self.sums.len())?;
+        Some((self.sums, lengths))
+    }
+
+    /// Notes the rows that were added to.
+    #[inline]
+    fn note(&mut self, rows: &[u32]) {
         if let Some(touched) = &mut self.touched {
             touched.extend_from_slice(rows);
         }

@@ -182,7 +182,38 @@ impl Section {
     ///
     /// # Errors
     /// `Corrupt` outside the section or where a checksum does not match; the system's error.
+    #[inline]
     pub fn get(&self, offset: u64, len: usize) -> Result<Cow<'_, [u8]>> {
+        match self.verified(offset, len) {
+            Some(bytes) => Ok(Cow::Borrowed(bytes)),
+            None => self.get_any(offset, len),
+        }
+    }
+
+    /// The usual case of [`Section::get`]: a mapping, and one or two blocks that were verified
+    /// before.
+    #[inline]
+    fn verified(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        let Source::Mapped(bytes) = &self.0.source else {
+            return None;
+        };
+        let end = offset.checked_add(len as u64)?;
+        if end > self.len() || len == 0 {
+            return None;
+        }
+        let (first, last) = (offset / BLOCK_BYTES as u64, (end - 1) / BLOCK_BYTES as u64);
+        let is_seen = |block: u64| {
+            let seen = self.0.verified[index(block / 64)].load(Ordering::Relaxed);
+            seen & (1 << (block % 64)) != 0
+        };
+        if last > first + 1 || !is_seen(first) || !is_seen(last) {
+            return None;
+        }
+        let at = index(self.0.place.offset + offset);
+        bytes.get(at..at + len)
+    }
+
+    fn get_any(&self, offset: u64, len: usize) -> Result<Cow<'_, [u8]>> {
         let end = offset
             .checked_add(len as u64)
             .filter(|end| *end <= self.len());

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::decoded::Decoded;
+use super::decoded::{Decoded, position};
 use super::format::{BLOCK_RANKS, rank_of};
 use super::long_cursor::LongCursor;
 use crate::error::SegmentError;
@@ -65,12 +65,10 @@ impl LongCursor<'_> {
         sums: &mut [i32],
     ) -> Result<()> {
         let mut block = Decoded::new();
-        let mut asked = rows.iter().zip(sums).peekable();
-        while let Some((row, _)) = asked.peek()
-            && self.next < self.end
-        {
+        let mut at = 0;
+        while at < rows.len() && self.next < self.end {
             let current = self.next / BLOCK_RANKS;
-            let index = self.list.seek(current, **row);
+            let index = self.list.seek(current, rows[at]);
             let first = index * BLOCK_RANKS;
             if first >= self.end {
                 self.next = self.end;
@@ -81,27 +79,26 @@ impl LongCursor<'_> {
                 false => 0,
             };
             self.decode_rows(index, &mut block)?;
-            let mut is_valued = index == self.list.blocks;
+            let known = &block.rows[..block.len.min((self.end - first) as usize)];
             // The tail, which is the last, has all rows that are left.
-            let last = match is_valued {
-                true => u32::MAX,
-                false => self.list.last_row(index),
+            let (last, mut is_valued) = match index == self.list.blocks {
+                true => (u32::MAX, true),
+                false => (self.list.last_row(index), false),
             };
-            while let Some((row, sum)) = asked.next_if(|(row, _)| **row <= last) {
-                place += block.position(place, *row);
-                let is_inside = place < block.len && first + rank_of(place) < self.end;
-                if !is_inside || block.rows[place] != *row {
-                    continue;
+            while let Some(row) = rows.get(at).filter(|row| **row <= last) {
+                place += position(&known[place..], *row);
+                if known.get(place) == Some(row) {
+                    if !is_valued {
+                        block.once = self.list.read_freqs(index, &mut block.freqs)?;
+                        is_valued = true;
+                    }
+                    let freq = match block.once {
+                        true => 1,
+                        false => block.freqs[place],
+                    };
+                    sums[at] += scores.of(*row, freq)?;
                 }
-                if !is_valued {
-                    block.once = self.list.read_freqs(index, &mut block.freqs)?;
-                    is_valued = true;
-                }
-                let freq = match block.once {
-                    true => 1,
-                    false => block.freqs[place],
-                };
-                *sum += scores.of(*row, freq)?;
+                at += 1;
             }
             self.next = self.end.min(first + rank_of(place));
         }

@@ -59,11 +59,13 @@ impl Decoded {
 #[inline]
 pub(super) fn position(rows: &[u32], row: u32) -> usize {
     debug_assert!(rows.len() <= BLOCK_LEN);
-    // Most are near: a look at eight costs less than a search.
-    let (near, far) = rows.split_at(rows.len().min(NEAR_ROWS));
-    let before = near.iter().filter(|one| **one < row).count();
-    if before < NEAR_ROWS {
-        return before;
+    // Most are near: a look at eight at once costs less than a search.
+    if let Some((near, far)) = rows.split_first_chunk::<NEAR_ROWS>() {
+        let before: u32 = near.iter().map(|one| u32::from(*one < row)).sum();
+        return match before as usize {
+            NEAR_ROWS => NEAR_ROWS + far.partition_point(|one| *one < row),
+            before => before,
+        };
     }
-    NEAR_ROWS + far.partition_point(|one| *one < row)
+    rows.partition_point(|one| *one < row)
 }

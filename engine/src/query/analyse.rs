@@ -67,6 +67,16 @@ pub(crate) fn term_name(term: &[u8]) -> String {
 }
 
 impl QueryTerms {
+    /// The scorer of any word: all share one average length. That of an impact where there are
+    /// no words.
+    pub(crate) fn any_word(&self) -> TermScorer {
+        let members = self.groups.iter().flat_map(|group| &group.members);
+        let scorers = self.terms.iter().chain(members).map(|term| term.scorer);
+        let words = scorers.clone().filter(|scorer| !scorer.is_linear());
+        let any = words.chain(scorers).next();
+        any.unwrap_or_else(|| TermScorer::of_impact(0.0))
+    }
+
     /// True where a row of the view's runs holds a term that scores.
     pub(crate) fn any_scores(&self, found: &Found<'_>) -> bool {
         let members = self.groups.iter().flat_map(|group| &group.members);

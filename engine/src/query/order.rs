@@ -171,6 +171,11 @@ impl<'a> TopK<'a> {
         }
     }
 
+    /// How many are kept.
+    pub(crate) fn k(&self) -> usize {
+        self.k
+    }
+
     /// The key of the k-th best so far, once there are k: no row below it gets in.
     pub(crate) fn threshold(&self) -> Option<f64> {
         let own = self.last.as_ref().map(|last| last.key);

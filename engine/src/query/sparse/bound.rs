@@ -7,6 +7,7 @@
 
 use chronolith_segments::TermBounds;
 
+use super::table::narrow;
 use crate::query::bm25::TermScorer;
 
 /// No posting under these bounds contributes more.
@@ -18,6 +19,125 @@ pub(super) fn term_bound(scorer: TermScorer, bounds: &TermBounds) -> i64 {
         .unwrap_or(0)
 }
 
+/// Lengths that differ by less than this share what a row can gain at most.
+const CLASS_LENGTHS: u8 = 4;
+/// Classes of lengths; the last one is of all longer rows.
+const CLASSES: usize = 16;
+
+/// What a row can gain at most, by the class of its length: most bounds come from the shortest
+/// rows, and most rows are longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ByLength([i32; CLASSES]);
+
+impl ByLength {
+    pub(super) const NOTHING: Self = Self([0; CLASSES]);
+
+    /// That of a row whose byte of [`chronolith_segments::Partition::short_lengths`] this is.
+    #[cfg(test)]
+    fn of(&self, length: u8) -> i32 {
+        self.0[class_of(length)]
+    }
+
+    /// What is gained of both.
+    pub(super) fn plus(self, other: &Self) -> Self {
+        Self(std::array::from_fn(|class| self.0[class] + other.0[class]))
+    }
+
+    /// What is gained of the better one.
+    pub(super) fn or(self, other: &Self) -> Self {
+        Self(std::array::from_fn(|class| {
+            self.0[class].max(other.0[class])
+        }))
+    }
+}
+
+/// What each row of a view must have already.
+pub(super) struct Needs<'a> {
+    by_length: [i32; CLASSES],
+    least: i32,
+    /// One byte a row; empty where they are not known.
+    lengths: &'a [u8],
+}
+
+impl<'a> Needs<'a> {
+    /// To reach `floor` with the gain of its length. `lengths` has a byte a row, or none at
+    /// all.
+    pub(super) fn new(floor: i64, gain: &ByLength, lengths: &'a [u8]) -> Self {
+        let need = |gain: i32| {
+            floor
+                .saturating_sub(i64::from(gain))
+                .max(i64::from(i32::MIN))
+        };
+        let by_length = gain
+            .0
+            .map(|gain| i32::try_from(need(gain)).unwrap_or(i32::MAX));
+        Self {
+            least: by_length.into_iter().min().unwrap_or(0),
+            by_length,
+            lengths,
+        }
+    }
+
+    /// The same of every row.
+    #[cfg(test)]
+    pub(super) fn all(need: i32) -> Self {
+        Self::new(i64::from(need), &ByLength::NOTHING, &[])
+    }
+
+    /// What any row needs at least.
+    #[inline]
+    pub(super) fn least(&self) -> i32 {
+        self.least
+    }
+
+    /// What `row` needs.
+    #[inline]
+    pub(super) fn of(&self, row: u32) -> i32 {
+        match self.lengths.get(row as usize) {
+            Some(length) => self.by_length[class_of(*length)],
+            None => self.least,
+        }
+    }
+}
+
+#[inline]
+fn class_of(length: u8) -> usize {
+    usize::from(length / CLASS_LENGTHS).min(CLASSES - 1)
+}
+
+/// The shortest length of each class, with what it adds under the fraction.
+pub(super) struct LengthClasses([(u32, f64); CLASSES]);
+
+impl LengthClasses {
+    /// Those of one population, which all words of a query share.
+    pub(super) fn new(scorer: TermScorer) -> Self {
+        let mut shortest = (0..).step_by(usize::from(CLASS_LENGTHS));
+        Self(std::array::from_fn(|_| {
+            let length = shortest.next().unwrap_or(0);
+            (length, scorer.norm(length))
+        }))
+    }
+
+    /// No posting under these bounds contributes more to a row of a length. The sum of all
+    /// bounds was checked to fit 31 bits.
+    pub(super) fn bounds(&self, scorer: TermScorer, bounds: &TermBounds) -> ByLength {
+        let longest = |class: usize| match self.0.get(class + 1) {
+            Some((next, _)) => next - 1,
+            None => u32::MAX,
+        };
+        ByLength(std::array::from_fn(|class| {
+            let (shortest, norm) = self.0[class];
+            let pairs = bounds.pairs().iter();
+            let pairs = pairs.filter(|(_, length)| *length <= longest(class));
+            let scores = pairs.map(|(freq, length)| match *length <= shortest {
+                true => scorer.score_normed(*freq, norm),
+                false => scorer.score(*freq, *length),
+            });
+            narrow(scores.max().unwrap_or(0))
+        }))
+    }
+}
+
 /// Sums of the bounds of the last lists: place `n` holds that of all but the first `n`, which
 /// is what a row can gain from those at most.
 pub(super) fn suffix_sums(bounds: impl DoubleEndedIterator<Item = i64>) -> Vec<i64> {
@@ -25,6 +145,18 @@ pub(super) fn suffix_sums(bounds: impl DoubleEndedIterator<Item = i64>) -> Vec<i
     let mut sum = 0;
     for bound in bounds.rev() {
         sum += bound;
+        sums.push(sum);
+    }
+    sums.reverse();
+    sums
+}
+
+/// As [`suffix_sums`], by the class of a row's length.
+pub(super) fn suffix_gains(gains: impl DoubleEndedIterator<Item = ByLength>) -> Vec<ByLength> {
+    let mut sums = vec![ByLength::NOTHING];
+    let mut sum = ByLength::NOTHING;
+    for gain in gains.rev() {
+        sum = sum.plus(&gain);
         sums.push(sum);
     }
     sums.reverse();
@@ -59,6 +191,41 @@ pub(super) fn worth_reading(counts: &[u64], essential: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::bm25::idf;
+
+    #[test]
+    fn no_posting_gains_more_than_its_length_lets_it() {
+        let scorer = TermScorer::new(idf(1000, 10), 1.5, 20.0);
+        let classes = LengthClasses::new(scorer);
+        let postings = [(1, 3), (1, 40), (2, 9), (3, 30), (4, 61), (7, 300)];
+        let mut bounds = TermBounds::NONE;
+        for (freq, length) in postings {
+            bounds.add(freq, length);
+        }
+        let gains = classes.bounds(scorer, &bounds);
+        for (freq, length) in postings {
+            let byte = u8::try_from(length).unwrap_or(u8::MAX);
+            let score = scorer.score(freq, length);
+            assert!(score <= i64::from(gains.of(byte)), "{freq} {length}");
+            assert!(i64::from(gains.of(byte)) <= term_bound(scorer, &bounds));
+        }
+        assert_eq!(
+            gains.of(2),
+            narrow(scorer.score(1, 3)),
+            "nothing is shorter"
+        );
+        assert_eq!(gains.of(8), narrow(scorer.score(2, 9)));
+        let both = suffix_gains([gains, gains].into_iter());
+        assert_eq!(both.len(), 3);
+        assert_eq!(both[0].of(8), 2 * gains.of(8));
+        let lengths = [8, 2, 255];
+        let needs = Needs::new(10, &both[0], &lengths);
+        let of = |row: u32| 10 - 2 * gains.of(lengths[row as usize]);
+        assert_eq!([0, 1, 2].map(|row| needs.of(row)), [0, 1, 2].map(of));
+        assert_eq!(needs.least(), of(0));
+        assert_eq!(Needs::new(10, &both[0], &[]).of(2), of(0));
+        assert_eq!(both[2], ByLength::NOTHING);
+    }
 
     #[test]
     fn lists_are_essential_until_the_rest_stays_below_the_floor() {

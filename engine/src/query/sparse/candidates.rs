@@ -2,6 +2,8 @@
 
 use chronolith_segments::SegmentError;
 
+use super::bound::Needs;
+
 /// Sums that are compared at once in a scan.
 const SCAN: usize = 32;
 /// Rows that are brought into order first; each later part is twice as large.
@@ -37,15 +39,16 @@ impl Candidates {
         self.rows = rows;
     }
 
-    /// Takes the rows with at least `need` from all sums of a window that begins at `start`,
-    /// ascending, and leaves the sums zero. `need` is at least 1.
-    pub(super) fn scan(&mut self, start: u32, sums: &mut [i32], need: i32) {
+    /// Takes the rows with enough from all sums of a window that begins at `start`, ascending,
+    /// and leaves the sums zero.
+    pub(super) fn scan(&mut self, start: u32, sums: &mut [i32], needs: &Needs<'_>) {
         self.clear();
+        let least = needs.least().max(1);
         for (chunk, first) in sums.chunks_mut(SCAN).zip((start..).step_by(SCAN)) {
             // Without a branch a row, so that many are compared at once.
-            if chunk.iter().fold(false, |any, sum| any | (*sum >= need)) {
+            if chunk.iter().fold(false, |any, sum| any | (*sum >= least)) {
                 for (row, sum) in (first..).zip(&*chunk) {
-                    if *sum >= need {
+                    if *sum >= least && *sum >= needs.of(row) {
                         self.rows.push(row);
                         self.sums.push(*sum);
                     }
@@ -56,13 +59,24 @@ impl Candidates {
     }
 
     /// As [`Candidates::scan`], from the sums of the rows that were `touched`, in their order.
-    /// `need` may be less than 1 where no row was touched twice.
-    pub(super) fn gather(&mut self, start: u32, touched: &[u32], sums: &mut [i32], need: i32) {
+    /// A row that was touched needs something, unless it `is_driven`: touched once, and taken
+    /// whatever it got.
+    pub(super) fn gather(
+        &mut self,
+        start: u32,
+        touched: &[u32],
+        sums: &mut [i32],
+        (needs, is_driven): (&Needs<'_>, bool),
+    ) {
         self.clear();
+        let least = match is_driven {
+            true => needs.least(),
+            false => needs.least().max(1),
+        };
         for row in touched {
             // The sum is whole, and gone when another posting comes to the row.
             let sum = std::mem::take(&mut sums[row.wrapping_sub(start) as usize]);
-            if sum >= need {
+            if sum >= least && sum >= needs.of(*row) {
                 self.rows.push(*row);
                 self.sums.push(sum);
             }
@@ -84,13 +98,13 @@ impl Candidates {
         }
     }
 
-    /// Leaves out the rows with less than `need`.
-    pub(super) fn keep(&mut self, need: i32) {
+    /// Leaves out the rows that have too little.
+    pub(super) fn keep(&mut self, needs: &Needs<'_>) {
         let mut len = 0;
         for at in 0..self.rows.len() {
             let (row, sum) = (self.rows[at], self.sums[at]);
             (self.rows[len], self.sums[len]) = (row, sum);
-            len += usize::from(sum >= need);
+            len += usize::from(sum >= needs.of(row));
         }
         self.rows.truncate(len);
         self.sums.truncate(len);
@@ -187,17 +201,18 @@ mod tests {
         expected.retain(|(_, sum)| *sum >= 20);
         let (mut scanned, mut gathered) = (Candidates::default(), Candidates::default());
         let mut left = sums.clone();
-        scanned.scan(1000, &mut left, 20);
+        let needs = Needs::all(20);
+        scanned.scan(1000, &mut left, &needs);
         assert_eq!(pairs(&scanned), expected);
         assert!(left.iter().all(|sum| *sum == 0));
         // Twice touched, and not in order.
         let touched: Vec<u32> = (1000..1100).rev().chain(1000..1100).collect();
         let mut left = sums;
-        gathered.gather(1000, &touched, &mut left, 20);
+        gathered.gather(1000, &touched, &mut left, (&needs, false));
         gathered.sort_by_row();
         assert_eq!(pairs(&gathered), expected);
         assert!(left.iter().all(|sum| *sum == 0));
-        gathered.keep(45);
+        gathered.keep(&Needs::all(45));
         expected.retain(|(_, sum)| *sum >= 45);
         assert_eq!(pairs(&gathered), expected);
     }

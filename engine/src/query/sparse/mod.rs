@@ -12,6 +12,7 @@
 //!
 //! * `bound`: what a score can be at most.
 //! * `visit`: the views in order, on one thread or several, and the stop.
+//! * `first`: the rows that are scored before any list is read, for an early k-th score.
 //! * `few`: the rows that a time range or tags leave, where they are fewer than postings.
 //! * `run`: one run of rows, pruned.
 //! * `group`: terms of which the best counts.
@@ -25,6 +26,7 @@ mod bound;
 mod candidates;
 mod exhaustive;
 mod few;
+mod first;
 mod group;
 mod pace;
 mod run;

@@ -23,7 +23,7 @@ use chronolith_segments::{Run, SegmentError, Sums};
 use chronolith_vfs::planted::{self, Bug};
 
 use super::SparseCounters;
-use super::bound::{essential, suffix_sums, worth_reading};
+use super::bound::{ByLength, Needs, essential, suffix_gains, suffix_sums, worth_reading};
 use super::candidates::Candidates;
 use super::group::Group;
 use super::pace::Pace;
@@ -57,6 +57,8 @@ pub(super) struct List<'a> {
     pub(super) scored: Scored<'a>,
     /// No row gets more from it.
     pub(super) bound: i64,
+    /// No row of a length gets more from it.
+    pub(super) gain: ByLength,
     /// Rows that it does not hold are out.
     pub(super) required: bool,
 }
@@ -144,6 +146,8 @@ struct Lists<'a> {
     counts: Vec<u64>,
     /// See [`suffix_sums`].
     rest: Vec<i64>,
+    /// See [`suffix_gains`].
+    gains: Vec<ByLength>,
     /// True where every hit is in the first list, and only that one is read.
     is_driven: bool,
 }
@@ -155,6 +159,7 @@ impl<'a> Lists<'a> {
         Self {
             counts: all.iter().map(List::count).collect(),
             rest: suffix_sums(all.iter().map(|list| list.bound)),
+            gains: suffix_gains(all.iter().map(|list| list.gain)),
             all,
             is_driven,
         }
@@ -196,7 +201,7 @@ impl RunScorer<'_, '_, '_> {
             self.read(start..end, &mut lists, read, is_sparse, scratch)?;
             if !scratch.candidates.is_empty() {
                 let has_filters = self.view.has_filters() || !filter.is_empty();
-                let left = (&mut lists.all[read..], &lists.rest[read..]);
+                let left = (&mut lists.all[read..], &lists.gains[read..]);
                 self.settle(left, has_filters, &mut filter, &mut scratch.candidates)?;
             }
             start = end;
@@ -204,7 +209,19 @@ impl RunScorer<'_, '_, '_> {
         Ok(())
     }
 
-    /// Scores these rows of the run, ascending, and no others: for filters that leave few.
+    /// Scores the rows of the run that a filter picked, ascending.
+    pub(super) fn score_picked(
+        &mut self,
+        rows: Vec<u32>,
+        lists: Vec<List<'_>>,
+        filter: RunFilter<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), SegmentError> {
+        self.counters.rows_picked += rows.len() as u64;
+        self.score_rows(rows, lists, filter, scratch)
+    }
+
+    /// Scores these rows of the run, ascending, and no others.
     pub(super) fn score_rows(
         &mut self,
         rows: Vec<u32>,
@@ -213,9 +230,8 @@ impl RunScorer<'_, '_, '_> {
         scratch: &mut Scratch,
     ) -> Result<(), SegmentError> {
         let mut lists = Lists::new(lists, false);
-        self.counters.rows_picked += rows.len() as u64;
         scratch.candidates.start_with(rows);
-        let all = (&mut *lists.all, &*lists.rest);
+        let all = (&mut *lists.all, &*lists.gains);
         self.settle(all, false, &mut filter, &mut scratch.candidates)
     }
 
@@ -233,10 +249,9 @@ impl RunScorer<'_, '_, '_> {
         ((base * SCALE) as i64 + misses_ties).max(1)
     }
 
-    /// What a row must have already, where it can gain `rest`; 0 or less where it needs nothing.
-    fn need(&self, rest: i64) -> i32 {
-        let need = self.floor().saturating_sub(rest).max(i64::from(i32::MIN));
-        i32::try_from(need).unwrap_or(i32::MAX)
+    /// What rows must have already, where they can still gain `gain`.
+    fn needs(&self, gain: &ByLength) -> Needs<'_> {
+        Needs::new(self.floor(), gain, self.lengths)
     }
 
     /// Adds up the first `read` lists in a window, and takes the rows that can still get in.
@@ -271,11 +286,10 @@ impl RunScorer<'_, '_, '_> {
         let sums = &mut room[..rows.len()];
         self.counters.postings += postings;
         if postings > 0 {
-            let need = self.need(lists.rest[read]);
+            let needs = self.needs(&lists.gains[read]);
             match is_sparse {
-                true if lists.is_driven => candidates.gather(rows.start, touched, sums, need),
-                true => candidates.gather(rows.start, touched, sums, need.max(1)),
-                false => candidates.scan(rows.start, sums, need.max(1)),
+                true => candidates.gather(rows.start, touched, sums, (&needs, lists.is_driven)),
+                false => candidates.scan(rows.start, sums, &needs),
             }
         }
         Ok(())
@@ -285,7 +299,7 @@ impl RunScorer<'_, '_, '_> {
     /// `filters_first` says to look at the filters before the lists are asked.
     fn settle(
         &mut self,
-        (lists, rest): (&mut [List<'_>], &[i64]),
+        (lists, gains): (&mut [List<'_>], &[ByLength]),
         filters_first: bool,
         filter: &mut RunFilter<'_>,
         candidates: &mut Candidates,
@@ -299,8 +313,8 @@ impl RunScorer<'_, '_, '_> {
             self.counters.rows_filtered += candidates.len() as u64;
             candidates.retain(|row| Ok(self.view.passes(row)? && filter.passes(row)?))?;
         }
-        for (list, rest) in lists.iter_mut().zip(rest) {
-            candidates.keep(self.need(*rest));
+        for (list, gain) in lists.iter_mut().zip(gains) {
+            candidates.keep(&self.needs(gain));
             if candidates.is_empty() {
                 return Ok(());
             }

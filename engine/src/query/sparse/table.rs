@@ -12,7 +12,7 @@ use crate::query::view::View;
 
 /// From how many postings on the table has a row for frequencies up to this one: what it saves
 /// must pay for its making.
-const ROWS_FROM: [u64; ScoreTable::FREQS_MAX] = [128, 2048, 32_768, 32_768];
+const ROWS_FROM: [u64; ScoreTable::FREQS_MAX] = [48, 512, 4096, 16_384];
 /// Lengths of up to so many average ones are in the table; few rows are longer.
 const AVERAGES: f64 = 4.0;
 
@@ -119,7 +119,7 @@ mod tests {
             idf: idf(100_000, df),
             scorer: TermScorer::new(idf(100_000, df), 3.0, 27.3),
         };
-        let tables = TermTable::all(&[term(127), term(200), term(50_000)]);
+        let tables = TermTable::all(&[term(47), term(200), term(50_000)]);
         assert!(tables[0].known.get(1, 20).is_none(), "too few for a table");
         assert!(tables[1].known.get(2, 20).is_none());
         for table in &tables {

@@ -14,8 +14,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use chronolith_segments::SegmentError;
 use chronolith_vfs::{Job, Threads};
 
-use super::bound::term_bound;
+use super::bound::{ByLength, LengthClasses, term_bound};
 use super::few;
+use super::first;
 use super::group::{Group, Member};
 use super::pace::Pace;
 use super::run::{List, RunScorer, Scored, Scratch};
@@ -46,6 +47,7 @@ pub(super) struct Visit<'w, 'v> {
     order: Vec<Bounded>,
     /// What each view of `order` knows of the terms; taken once.
     found: Vec<Mutex<Found<'v>>>,
+    classes: LengthClasses,
     tables: Vec<TermTable>,
     /// Those of each group's members.
     group_tables: Vec<Vec<TermTable>>,
@@ -61,6 +63,8 @@ struct Part {
     visited: Vec<usize>,
     /// True where the pace ended it.
     was_cut: bool,
+    /// Hits among the rows that were scored first: only needed where the work was cut.
+    first: Vec<Candidate>,
 }
 
 thread_local! {
@@ -101,6 +105,7 @@ impl<'w, 'v> Visit<'w, 'v> {
             views,
             found: order.iter().map(take).collect(),
             order,
+            classes: LengthClasses::new(sparse.query.any_word()),
             tables: TermTable::all(&sparse.query.terms),
             group_tables: sparse
                 .query
@@ -118,8 +123,42 @@ impl<'w, 'v> Visit<'w, 'v> {
         top: &mut TopK<'_>,
         pace: &mut Pace<'_>,
     ) -> Result<SparseOutcome, SegmentError> {
-        let part = self.work(top, pace)?;
-        Ok(self.outcome([part]))
+        let floor = SharedFloor::new();
+        let mut part_top = top.part(&floor);
+        let part = self.work(&mut part_top, &floor, pace)?;
+        let found = part_top.finish()?;
+        self.gather(vec![(part, found)], top)
+    }
+
+    /// Takes what the threads found.
+    fn gather(
+        &self,
+        done: Vec<(Part, Vec<Candidate>)>,
+        top: &mut TopK<'_>,
+    ) -> Result<SparseOutcome, SegmentError> {
+        let mut seen: Vec<(usize, u32)> = Vec::new();
+        let mut parts = Vec::with_capacity(done.len());
+        for (part, found) in done {
+            for candidate in found {
+                seen.push((candidate.view, candidate.row));
+                top.offer(candidate)?;
+            }
+            parts.push(part);
+        }
+        if parts.iter().any(|part| part.was_cut) {
+            // The rest of what was to be looked at would have come to these rows again.
+            seen.sort_unstable();
+            let first = parts.iter().flat_map(|part| &part.first);
+            for candidate in first {
+                if seen
+                    .binary_search(&(candidate.view, candidate.row))
+                    .is_err()
+                {
+                    top.offer(*candidate)?;
+                }
+            }
+        }
+        Ok(self.outcome(parts))
     }
 
     /// Works the line off on up to `count` threads.
@@ -139,7 +178,7 @@ impl<'w, 'v> Visit<'w, 'v> {
             let (floor, done, mut pace) = (&floor, &done, *pace);
             let mut part_top = top.part(floor);
             let job = move || {
-                let part = self.work(&mut part_top, &mut pace);
+                let part = self.work(&mut part_top, floor, &mut pace);
                 let both = part.and_then(|part| Ok((part, part_top.finish()?)));
                 lock(done).push(both);
             };
@@ -147,19 +186,17 @@ impl<'w, 'v> Visit<'w, 'v> {
         };
         threads.run_all((0..count).map(job).collect());
         let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut parts = Vec::with_capacity(done.len());
-        for both in done {
-            let (part, candidates): (Part, Vec<Candidate>) = both?;
-            for candidate in candidates {
-                top.offer(candidate)?;
-            }
-            parts.push(part);
-        }
-        Ok(self.outcome(parts))
+        let done: Result<Vec<_>, SegmentError> = done.into_iter().collect();
+        self.gather(done?, top)
     }
 
     /// Takes views from the line until it ends, a bound says stop or time is over.
-    fn work(&self, top: &mut TopK<'_>, pace: &mut Pace<'_>) -> Result<Part, SegmentError> {
+    fn work(
+        &self,
+        top: &mut TopK<'_>,
+        floor: &SharedFloor,
+        pace: &mut Pace<'_>,
+    ) -> Result<Part, SegmentError> {
         let mut part = Part::default();
         let mut scratch = SCRATCH.take();
         loop {
@@ -173,6 +210,9 @@ impl<'w, 'v> Visit<'w, 'v> {
             part.was_cut = pace.is_over();
             if part.was_cut {
                 break;
+            }
+            if place == 0 {
+                part.first = self.start(top.part(floor), &mut part.counters, pace, &mut scratch)?;
             }
             self.bring_near(place + 1);
             self.score(place, top, &mut part.counters, pace, &mut scratch)?;
@@ -195,6 +235,64 @@ impl<'w, 'v> Visit<'w, 'v> {
         }
     }
 
+    /// Raises the floor by some rows of the first view; gives the best of them.
+    fn start(
+        &self,
+        mut top: TopK<'_>,
+        counters: &mut SparseCounters,
+        pace: &mut Pace<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<Candidate>, SegmentError> {
+        let bounded = &self.order[0];
+        let view = &self.views[bounded.index];
+        let longest = view.runs.iter().enumerate();
+        let longest = longest.max_by_key(|(_, run)| run.rows.len());
+        let phrases = &self.sparse.query.filter.phrases;
+        // Where few rows pass a filter, or a text decides, some rows say little.
+        let (Some((number, run)), false) = (longest, view.has_filters()) else {
+            return Ok(Vec::new());
+        };
+        if !bounded.fits || !phrases.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut found = lock(&self.found[0]);
+        let mut lists = self.lists(view, &mut found, number)?;
+        let rows = first::rows(&mut lists, run, top.k())?;
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        if let Some(filter) = self.filter(view, &mut found, number)? {
+            // The cursors have been read from: rows are asked for from the start.
+            let lists = self.lists(view, &mut found, number)?;
+            let mut scorer = self.scorer(bounded, &mut top, counters, pace)?;
+            scorer.score_rows(rows, lists, filter, scratch)?;
+        }
+        top.finish()
+    }
+
+    /// What scores the runs of a view into `top`.
+    fn scorer<'p, 't, 'c>(
+        &'p self,
+        bounded: &Bounded,
+        top: &'p mut TopK<'t>,
+        counters: &'p mut SparseCounters,
+        pace: &'p mut Pace<'c>,
+    ) -> Result<RunScorer<'p, 't, 'c>, SegmentError> {
+        let view = &self.views[bounded.index];
+        Ok(RunScorer {
+            view,
+            index: bounded.index,
+            aging: self.sparse.aging,
+            newest_us: bounded.newest_us,
+            lengths: view.partition().short_lengths()?,
+            phrases: &self.sparse.query.filter.phrases,
+            waiting: Vec::new(),
+            top,
+            counters,
+            pace,
+        })
+    }
+
     /// Scores every run of a view.
     fn score(
         &self,
@@ -214,18 +312,7 @@ impl<'w, 'v> Visit<'w, 'v> {
             return Ok(());
         }
         counters.partitions += 1;
-        let mut scorer = RunScorer {
-            view,
-            index: bounded.index,
-            aging: self.sparse.aging,
-            newest_us: bounded.newest_us,
-            lengths: view.partition().short_lengths()?,
-            phrases: &self.sparse.query.filter.phrases,
-            waiting: Vec::new(),
-            top,
-            counters,
-            pace,
-        };
+        let mut scorer = self.scorer(bounded, top, counters, pace)?;
         for (number, run) in view.runs.iter().enumerate() {
             let Some(filter) = self.filter(view, &mut found, number)? else {
                 continue;
@@ -237,7 +324,7 @@ impl<'w, 'v> Visit<'w, 'v> {
             let postings = lists.iter().map(List::count).sum();
             let cursors = lists.iter().map(List::cursors).sum();
             match few::rows(view, run, few::rows_max(postings, cursors))? {
-                Some(rows) => scorer.score_rows(rows, lists, filter, scratch)?,
+                Some(rows) => scorer.score_picked(rows, lists, filter, scratch)?,
                 None => scorer.score(run, lists, filter, scratch)?,
             }
         }
@@ -274,21 +361,24 @@ impl<'w, 'v> Visit<'w, 'v> {
                 continue;
             };
             let bound = term_bound(table.scorer, &entry.bounds);
+            let gain = self.classes.bounds(table.scorer, &entry.bounds);
             if let Some(cursor) = found.cursor(view, term, number)? {
                 lists.push(List {
                     scored: Scored::Term(cursor, table),
                     bound,
+                    gain,
                     required: query.filter.required.contains(&term),
                 });
             }
         }
         for (group, tables) in query.groups.iter().zip(&self.group_tables) {
-            let (mut members, mut bound) = (Vec::new(), 0);
+            let (mut members, mut bound, mut gain) = (Vec::new(), 0, ByLength::NOTHING);
             for (term, table) in group.members.iter().zip(tables) {
                 let Some(entry) = found.entry(term.place) else {
                     continue;
                 };
                 let own = term_bound(table.scorer, &entry.bounds);
+                let own_gain = self.classes.bounds(table.scorer, &entry.bounds);
                 if let Some(cursor) = found.cursor(view, term.place, number)? {
                     members.push(Member {
                         cursor,
@@ -296,12 +386,14 @@ impl<'w, 'v> Visit<'w, 'v> {
                         bound: own,
                     });
                     bound = bound.max(own);
+                    gain = gain.or(&own_gain);
                 }
             }
             if !members.is_empty() {
                 lists.push(List {
                     scored: Scored::Group(Group::new(members)),
                     bound,
+                    gain,
                     required: false,
                 });
             }

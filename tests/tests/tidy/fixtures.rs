@@ -10,7 +10,7 @@ struct Format {
     fixtures: &'static [(u32, &'static [&'static str])],
 }
 
-const FORMATS: [Format; 7] = [
+const FORMATS: [Format; 8] = [
     Format {
         path: "engine/src/manifest/format.rs",
         constant: "FORMAT_VERSION",
@@ -32,6 +32,15 @@ const FORMATS: [Format; 7] = [
                 "engine/tests/golden/tags-0.hex",
             ],
         )],
+    },
+    Format {
+        // Earlier ones are scrubbed; what they seal is built anew.
+        path: "engine/src/catalog/seal.rs",
+        constant: "VERSION",
+        fixtures: &[
+            (0, &["tests/fuzz-corpus/seal/valid-earlier"]),
+            (1, &["tests/fuzz-corpus/seal/valid-one-file"]),
+        ],
     },
     Format {
         path: "engine/src/backup/index.rs",

@@ -13,8 +13,20 @@ pub(crate) const DICTIONARY_BYTES_MAX: usize = 64 << 10;
 const TEXT_BYTES_MIN: u64 = 1 << 20;
 /// A dictionary takes at most this share of the text.
 const TEXT_SHARE: u64 = 32;
-/// Samples beyond this teach little and cost time, bytes.
-pub(crate) const SAMPLE_BYTES_MAX: u64 = 4 << 20;
+/// About one sample, bytes.
+pub(crate) const SAMPLE_BYTES: u64 = 1 << 10;
+/// The samples are this share of the text. The trainer compresses all of them several times: of
+/// much more it would cost more than the text's compression.
+const SAMPLE_SHARE: u64 = 16;
+/// But not less: eight times the largest dictionary.
+const SAMPLES_BYTES_MIN: u64 = 8 * DICTIONARY_BYTES_MAX as u64;
+/// Samples beyond this teach little.
+const SAMPLES_BYTES_MAX: u64 = 4 << 20;
+
+/// Bytes of samples, about, of so much text.
+pub(crate) fn samples_bytes(text_bytes: u64) -> u64 {
+    (text_bytes / SAMPLE_SHARE).clamp(SAMPLES_BYTES_MIN, SAMPLES_BYTES_MAX)
+}
 
 /// Trains a dictionary on `samples` of `text_bytes` bytes of text; `None` where there is too
 /// little text, or nothing in common.

@@ -9,14 +9,14 @@ use super::order::Merge;
 use super::terms::write_terms;
 use super::{ROW_DROPPED, Result, SegmentSpec};
 use crate::columns::{Column, write_columns};
-use crate::format::bytes::index;
+use crate::format::bytes::{Put, index};
 use crate::format::{Counts, SectionKind, VecSink};
 use crate::ids::{IdList, encode_filter, id_hash, write_id_order, write_names};
 use crate::read::Zone;
 use crate::scope_dir::{ScopeFacts, encode_scopes};
 use crate::stream::RowStream;
 use crate::tags::TagsWriter;
-use crate::text::{SAMPLE_BYTES_MAX, TextWriter, train};
+use crate::text::{SAMPLE_BYTES, TextWriter, samples_bytes, train};
 use crate::timeline::write_timeline;
 use crate::vectors::VectorsWriter;
 
@@ -249,27 +249,35 @@ fn write_texts(file: &mut FileWriter, spec: &SegmentSpec, merge: &Merge<'_>) -> 
     Ok(summaries)
 }
 
-/// Trains on evenly spread rows, at most [`SAMPLE_BYTES_MAX`] of them.
+/// Trains on evenly spread stretches of neighbouring rows, [`samples_bytes`] in all. A stretch is about a block, which is what the dictionary will meet; to the trainer many short
+/// samples cost far more than as much text in few.
 fn train_dictionary(merge: &Merge<'_>) -> Result<Option<Vec<u8>>> {
-    // Token costs stand in columns: four bytes a token is near enough to choose a stride.
+    // Token costs stand in columns: four bytes a token is near enough to choose the stretches.
     let mut text_bytes = 0_u64;
     merge.each_value(Column::TextTokens, |_, tokens| text_bytes += tokens * 4)?;
-    let stride = usize::try_from(text_bytes / SAMPLE_BYTES_MAX)
-        .unwrap_or(usize::MAX)
-        .max(1);
+    let rows = u64::from(merge.zone.rows);
+    let of_a_stretch = (SAMPLE_BYTES * rows / text_bytes.max(1)).max(1);
+    let wanted = samples_bytes(text_bytes);
+    let step = of_a_stretch * (text_bytes / wanted).max(1);
     let (mut samples, mut streams) = (Vec::new(), merge.streams()?);
-    let (mut sampled_bytes, mut sampled_rows) = (0_u64, 0_u64);
-    for (input, row) in merge.origins().step_by(stride) {
-        let mut bytes = Vec::new();
+    let (mut sampled_bytes, mut sampled_rows, mut bytes) = (0_u64, 0_u64, Vec::new());
+    for (at, (input, row)) in (0_u64..).zip(merge.origins()) {
+        match at % step {
+            0 if sampled_bytes >= 2 * wanted => break,
+            0 => samples.push(Vec::new()),
+            within if within >= of_a_stretch => continue,
+            _ => {}
+        }
+        bytes.clear();
         streams[input].detailed(row, &mut bytes)?;
         sampled_bytes += bytes.len() as u64;
         sampled_rows += 1;
-        samples.push(bytes);
-        if sampled_bytes >= 2 * SAMPLE_BYTES_MAX {
-            break;
-        }
+        samples
+            .last_mut()
+            .expect("the first row starts one")
+            .put_prefixed(&bytes);
     }
     // What all rows take by the samples' mean: a dictionary must not outweigh its text.
-    let text_bytes = (sampled_bytes / sampled_rows.max(1)) * u64::from(merge.zone.rows);
+    let text_bytes = (sampled_bytes / sampled_rows.max(1)) * rows;
     Ok(train(&samples, text_bytes))
 }

@@ -58,33 +58,73 @@ impl Default for Language {
     }
 }
 
-const SLOTS: usize = 4096;
-const SLOT_BYTES: usize = 31;
+const SETS: usize = 4096;
+const WORD_BYTES: usize = 27;
+const ADDED_BYTES: usize = 3;
 
-/// Remembered stems: one slot per hash value, the newcomer replaces. Bounded (256 KiB), unshared, and never
-/// a different answer: a hit compares the whole word.
+/// Remembered stems: a word has two places, the one used last goes to the front and the other is
+/// replaced. Bounded (256 KiB), unshared, and never a different answer: a hit compares the whole
+/// word.
 #[derive(Debug, Default)]
 pub(super) struct StemCache {
-    slots: Vec<Slot>,
+    sets: Vec<Set>,
     language: Language,
     /// Off by default: a query has too few words to repay the slots.
     on: bool,
 }
 
+/// One line of the processor's cache.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Set([Slot; 2]);
+
+const _: () = assert!(size_of::<Set>() == 64);
+
+/// A word and its stem: the first bytes of the word, and what follows them.
+#[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    word_len: u8,
-    stem_len: u8,
-    word: [u8; SLOT_BYTES],
-    stem: [u8; SLOT_BYTES],
+    /// Length and the word, zeros behind it.
+    word: [u8; 1 + WORD_BYTES],
+    /// Bytes of the word that the stem keeps.
+    kept: u8,
+    /// What it has behind them, zeros behind it.
+    added: [u8; ADDED_BYTES],
 }
 
-const EMPTY: Slot = Slot {
-    word_len: 0,
-    stem_len: 0,
-    word: [0; SLOT_BYTES],
-    stem: [0; SLOT_BYTES],
-};
+impl Slot {
+    /// `None` where the stem does not fit: most differ in their last bytes alone.
+    fn of(key: [u8; 1 + WORD_BYTES], word: &str, stem: &str) -> Option<Self> {
+        let same = word.bytes().zip(stem.bytes()).take_while(|(a, b)| a == b);
+        let mut kept = same.count();
+        while !stem.is_char_boundary(kept) {
+            kept -= 1;
+        }
+        let rest = &stem.as_bytes()[kept..];
+        let mut added = [0; ADDED_BYTES];
+        added.get_mut(..rest.len())?.copy_from_slice(rest);
+        // A zero ends what was added.
+        let kept = u8::try_from(kept).ok().filter(|_| !rest.contains(&0))?;
+        Some(Self {
+            word: key,
+            kept,
+            added,
+        })
+    }
+
+    /// Appends the stem; false where the bytes are none.
+    fn push(&self, word: &str, out: &mut String) -> bool {
+        let len = self.added.iter().take_while(|byte| **byte != 0).count();
+        let kept = word.get(..usize::from(self.kept));
+        match (kept, std::str::from_utf8(&self.added[..len])) {
+            (Some(kept), Ok(added)) => {
+                out.push_str(kept);
+                out.push_str(added);
+                true
+            }
+            _ => false,
+        }
+    }
+}
 
 impl StemCache {
     /// A cache that remembers; the slots come with the first word.
@@ -97,38 +137,35 @@ impl StemCache {
 
     /// Appends the stem of `word` to `out`.
     pub(super) fn push_stem(&mut self, language: Language, word: &str, out: &mut String) {
-        if !self.on || word.len() > SLOT_BYTES || word.is_empty() {
+        if !self.on || word.len() > WORD_BYTES || word.is_empty() {
             out.push_str(&language.stemmer().stem(word));
             return;
         }
-        if self.language != language || self.slots.is_empty() {
-            self.slots.clear();
-            self.slots.resize(SLOTS, EMPTY);
+        if self.language != language || self.sets.is_empty() {
+            self.sets.clear();
+            self.sets.resize(SETS, Set([Slot::default(); 2]));
             self.language = language;
         }
-        let slot = &mut self.slots[slot_of(word)];
-        if usize::from(slot.word_len) == word.len() && slot.word[..word.len()] == *word.as_bytes() {
-            let stem = &slot.stem[..usize::from(slot.stem_len)];
-            if let Ok(stem) = std::str::from_utf8(stem) {
-                out.push_str(stem);
-                return;
-            }
+        let mut key = [0; 1 + WORD_BYTES];
+        key[0] = u8::try_from(word.len()).unwrap_or(u8::MAX);
+        key[1..=word.len()].copy_from_slice(word.as_bytes());
+        let Set(slots) = &mut self.sets[set_of(word)];
+        if slots[0].word != key {
+            slots.swap(0, 1);
+        }
+        if slots[0].word == key && slots[0].push(word, out) {
+            return;
         }
         let stem = language.stemmer().stem(word);
         out.push_str(&stem);
-        let lens = (u8::try_from(word.len()), u8::try_from(stem.len()));
-        if let (Ok(word_len), Ok(stem_len)) = lens
-            && stem.len() <= SLOT_BYTES
-        {
-            slot.word[..word.len()].copy_from_slice(word.as_bytes());
-            slot.stem[..stem.len()].copy_from_slice(stem.as_bytes());
-            (slot.word_len, slot.stem_len) = (word_len, stem_len);
+        if let Some(slot) = Slot::of(key, word, &stem) {
+            slots[0] = slot;
         }
     }
 }
 
-fn slot_of(word: &str) -> usize {
+fn set_of(word: &str) -> usize {
     let hash = FixedState::with_seed(0).hash_one(word.as_bytes());
     let top = u16::from_le_bytes([hash.to_le_bytes()[6], hash.to_le_bytes()[7]]);
-    usize::from(top) % SLOTS
+    usize::from(top) % SETS
 }

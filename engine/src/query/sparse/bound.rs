@@ -20,9 +20,9 @@ pub(super) fn term_bound(scorer: TermScorer, bounds: &TermBounds) -> i64 {
 }
 
 /// Lengths that differ by less than this share what a row can gain at most.
-const CLASS_LENGTHS: u8 = 4;
+const CLASS_LENGTHS: u8 = 8;
 /// Classes of lengths; the last one is of all longer rows.
-const CLASSES: usize = 16;
+const CLASSES: usize = 8;
 
 /// What a row can gain at most, by the class of its length: most bounds come from the shortest
 /// rows, and most rows are longer.

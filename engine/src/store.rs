@@ -424,7 +424,7 @@ impl Store {
         Ok(())
     }
 
-    fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &Core {
         &self.inner.core
     }
 }
@@ -477,7 +477,16 @@ impl Core {
         Ok(())
     }
 
+    /// A close does not wait for a merge to end: it is done again after the next open.
     pub(crate) fn compact_once(&self, force: bool) -> Result<Option<Compacted>, Error> {
+        self.compact_while(force, &|| !self.signal.is_stopped())
+    }
+
+    pub(crate) fn compact_while(
+        &self,
+        force: bool,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Option<Compacted>, Error> {
         self.check_lock()?;
         let _one = self
             .compacting
@@ -489,7 +498,7 @@ impl Core {
             &self.current,
             &self.pipeline,
             &self.publisher,
-            force,
+            (force, goes_on),
         )
     }
 

@@ -65,6 +65,9 @@ pub enum SegmentError {
     /// A segment would pass one of the format's limits; flush or merge less at once.
     #[error("segment limit passed: {0}")]
     Limit(String),
+    /// The caller of `write_segment_while` no longer wanted the file. Nothing of it is left.
+    #[error("writing a segment was stopped by its caller")]
+    Stopped,
 }
 
 impl SegmentError {

@@ -77,4 +77,5 @@ pub use vectors::{Vectors, dot, dot_many, widen};
 pub use writer::{
     MergeInput, ROW_DROPPED, SegmentMeta, SegmentRef, SegmentSpec, Written,
     parse_segment_file_name, segment_file_name, segment_temporary_name, write_segment,
+    write_segment_while,
 };

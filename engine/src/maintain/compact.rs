@@ -40,14 +40,14 @@ pub struct Compacted {
     pub reason: String,
 }
 
-/// Picks and runs one compaction; `None` where none pays. `force` takes all segments that can
-/// be merged or have dead rows.
+/// Picks and runs one compaction; `None` where none pays, or where `goes_on` said no before all
+/// was written. `force` takes all segments that can be merged or have dead rows.
 pub(crate) fn compact_once(
     shared: &Shared,
     current: &Current,
     pipeline: &Pipeline,
     publisher: &Mutex<Publisher>,
-    force: bool,
+    (force, goes_on): (bool, &dyn Fn() -> bool),
 ) -> Result<Option<Compacted>, Error> {
     let flushed_seq = lock(publisher).manifest().flushed_seq;
     let version = current.version();
@@ -69,8 +69,12 @@ pub(crate) fn compact_once(
         .filter(|live| pick.inputs.contains(&live.entry.file_number))
         .map(Arc::clone)
         .collect();
+    let fresh = match merge(shared, publisher, &pick, &inputs, flushed_seq, goes_on) {
+        Err(Error::Segment(SegmentError::Stopped)) => return Ok(None),
+        fresh => fresh?,
+    };
     let merged = Merged {
-        fresh: merge(shared, publisher, &pick, &inputs, flushed_seq)?,
+        fresh,
         pick: &pick,
         inputs: &inputs,
     };
@@ -114,6 +118,7 @@ fn merge(
     pick: &Pick,
     inputs: &[Arc<LiveSegment>],
     flushed_seq: u64,
+    goes_on: &dyn Fn() -> bool,
 ) -> Result<Option<Fresh>, Error> {
     let merge_inputs: Vec<MergeInput<'_>> = inputs
         .iter()
@@ -144,6 +149,7 @@ fn merge(
         pick.bucket,
         pick.inputs.clone(),
         &merge_inputs,
+        goes_on,
     )
     .map(Some)
 }
@@ -289,4 +295,48 @@ fn carried(fresh: &Fresh, inputs: &[Arc<LiveSegment>], at_seq: u64) -> Vec<Death
         .collect();
     deaths.sort_unstable_by_key(|death| (death.seq, death.row));
     deaths
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use chronolith_segments::Scope;
+    use chronolith_vfs::Env;
+
+    use crate::{Batch, Maintenance, Options, Record, Setup, Store};
+
+    #[test]
+    fn a_merge_is_given_up_when_the_store_closes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let options = Options {
+            maintenance: Maintenance::Manual,
+            ..Options::create(Setup::default())
+        };
+        let store = Store::open(dir.path(), options).expect("opens");
+        for id in ["a", "b"] {
+            let mut batch = Batch::new();
+            batch.upsert(Record::new(
+                Scope::parse("s").expect("a scope"),
+                id,
+                7,
+                "text",
+            ));
+            store.write(batch).expect("written");
+            store.flush().expect("flushed");
+        }
+        let files = || {
+            let entries = Env::real().vfs.list(&dir.path().join("segments"));
+            let names = entries.expect("lists").into_iter().map(|entry| entry.name);
+            names.collect::<BTreeSet<_>>()
+        };
+        let before = files();
+        let compact = |goes_on| store.core().compact_while(true, &|| goes_on);
+        assert_eq!(compact(false).expect("stops"), None);
+        assert_eq!(files(), before, "nothing is left of it");
+        let done = compact(true)
+            .expect("compacts")
+            .expect("there is something");
+        assert_eq!(done.rows_after, 2);
+    }
 }

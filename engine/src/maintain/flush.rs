@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError};
 use chronolith_compaction::{Bucket, RowAge, choose_buckets};
 use chronolith_segments::{
     Bucket as TimeBucket, Death, DeathLog, DeleteSet, MergeInput, Partition, Segment, SegmentError,
-    SegmentMeta, SegmentRef, SegmentSpec, segment_file_name, write_segment,
+    SegmentMeta, SegmentRef, SegmentSpec, segment_file_name, write_segment_while,
 };
 use chronolith_vfs::planted::{self, Bug};
 use chronolith_vfs::sync::{Mutex, MutexGuard};
@@ -216,18 +216,20 @@ fn write_buckets(
             bucket,
             Vec::new(),
             &[input],
+            &|| true,
         )?);
     }
     Ok(())
 }
 
-/// Writes one segment under a new number and opens it.
+/// Writes one segment under a new number, as long as `goes_on` says so, and opens it.
 pub(crate) fn write_fresh(
     shared: &Shared,
     publisher: &Mutex<Publisher>,
     bucket: Bucket,
     lineage: Vec<u64>,
     inputs: &[MergeInput<'_>],
+    goes_on: &dyn Fn() -> bool,
 ) -> Result<Fresh, Error> {
     let file_number = lock(publisher).take_file_number();
     let spec = SegmentSpec {
@@ -245,7 +247,8 @@ pub(crate) fn write_fresh(
         train_dictionary: !lineage.is_empty(),
         lineage,
     };
-    let written = write_segment(&*shared.env.vfs, &shared.segments_dir(), &spec, inputs)?;
+    let (vfs, dir) = (&*shared.env.vfs, shared.segments_dir());
+    let written = write_segment_while(vfs, &dir, &spec, inputs, goes_on)?;
     let segment = open_segment(shared, &written.meta.file)?;
     Ok(Fresh {
         meta: written.meta,

@@ -19,9 +19,10 @@ type Result<T> = std::result::Result<T, SegmentError>;
 const WRITE_BYTES: usize = 256 << 10;
 
 /// Writes a segment file from front to back.
-#[derive(Debug)]
-pub(super) struct FileWriter {
+pub(super) struct FileWriter<'w> {
     file: Arc<dyn VfsFile>,
+    /// Asked before each write.
+    goes_on: &'w dyn Fn() -> bool,
     name: String,
     identity: FileIdentity,
     /// Bytes handed to the system.
@@ -32,16 +33,18 @@ pub(super) struct FileWriter {
     checksums: Vec<u32>,
 }
 
-impl FileWriter {
+impl<'w> FileWriter<'w> {
     /// Starts the file with its header.
     pub(super) fn new(
         file: Arc<dyn VfsFile>,
         name: String,
         identity: FileIdentity,
+        goes_on: &'w dyn Fn() -> bool,
     ) -> Result<Self> {
         let pending = header(&identity);
         Ok(Self {
             file,
+            goes_on,
             name,
             identity,
             flushed: 0,
@@ -146,6 +149,9 @@ impl FileWriter {
                 "a segment of more than {FILE_BYTES_MAX} bytes"
             )));
         }
+        if !(self.goes_on)() {
+            return Err(SegmentError::Stopped);
+        }
         self.file
             .write_all_at(&self.pending, self.flushed)
             .map_err(|e| SegmentError::io("write", &self.name, e))?;
@@ -156,15 +162,15 @@ impl FileWriter {
 }
 
 /// The section being written.
-struct FileSink<'a> {
-    file: &'a mut FileWriter,
+struct FileSink<'a, 'w> {
+    file: &'a mut FileWriter<'w>,
     seed: crc32fast::Hasher,
     /// Start of the next block.
     block: Vec<u8>,
     blocks: u64,
 }
 
-impl FileSink<'_> {
+impl FileSink<'_, '_> {
     fn close_block(&mut self) -> Result<()> {
         if self.block.is_empty() {
             return Ok(());
@@ -178,7 +184,7 @@ impl FileSink<'_> {
     }
 }
 
-impl SectionSink for FileSink<'_> {
+impl SectionSink for FileSink<'_, '_> {
     fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let take = bytes.len().min(BLOCK_BYTES - self.block.len());

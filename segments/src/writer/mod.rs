@@ -121,6 +121,23 @@ pub fn write_segment(
     spec: &SegmentSpec,
     inputs: &[MergeInput<'_>],
 ) -> Result<Written> {
+    write_segment_while(vfs, dir, spec, inputs, &|| true)
+}
+
+/// As [`write_segment`], as long as `goes_on` says so, which is asked before each write.
+///
+/// # Errors
+/// As [`write_segment`]; [`SegmentError::Stopped`].
+///
+/// # Panics
+/// As [`write_segment`].
+pub fn write_segment_while(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    spec: &SegmentSpec,
+    inputs: &[MergeInput<'_>],
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Written> {
     if spec.lineage.len() > LINEAGE_MAX || spec.analyzer_id.len() > NAME_BYTES_MAX {
         let message = format!(
             "{} replaced segments (at most {LINEAGE_MAX}), or too long an analyzer id",
@@ -138,7 +155,7 @@ pub fn write_segment(
         store_id: spec.store_id,
         file_number: spec.file_number,
     };
-    let written = FileWriter::new(file, name.clone(), identity)
+    let written = FileWriter::new(file, name.clone(), identity, goes_on)
         .and_then(|file| write_file(file, spec, &merge))
         .and_then(|meta| {
             vfs.seal(&temporary)
@@ -160,7 +177,11 @@ pub fn write_segment(
     }
 }
 
-fn write_file(mut file: FileWriter, spec: &SegmentSpec, merge: &Merge<'_>) -> Result<SegmentMeta> {
+fn write_file(
+    mut file: FileWriter<'_>,
+    spec: &SegmentSpec,
+    merge: &Merge<'_>,
+) -> Result<SegmentMeta> {
     let (zone, counts) = sections::write_sections(&mut file, spec, merge)?;
     let footer = Footer {
         sections: file.sections().to_vec(),

@@ -22,7 +22,7 @@ use crate::vectors::VectorsWriter;
 
 /// Writes every section; gives the zone and the counts for the footer.
 pub(super) fn write_sections(
-    file: &mut FileWriter,
+    file: &mut FileWriter<'_>,
     spec: &SegmentSpec,
     merge: &Merge<'_>,
 ) -> Result<(Zone, Counts)> {
@@ -61,7 +61,7 @@ fn hash_seed(spec: &SegmentSpec) -> u64 {
     xxh3_64_with_seed(&spec.store_id, spec.file_number)
 }
 
-fn write_fields(file: &mut FileWriter, merge: &Merge<'_>) -> Result<()> {
+fn write_fields(file: &mut FileWriter<'_>, merge: &Merge<'_>) -> Result<()> {
     let sources = SourceIds::of(merge)?;
     file.section(SectionKind::Columns, |sink| {
         write_columns(sink, merge.zone.rows, |column, values| match column {
@@ -143,7 +143,7 @@ fn name_of(stream: &dyn RowStream, value: u64) -> Result<String> {
     Ok(stream.source_name(value)?.into_owned())
 }
 
-fn write_ids(file: &mut FileWriter, merge: &Merge<'_>, scopes: &[ScopeFacts]) -> Result<()> {
+fn write_ids(file: &mut FileWriter<'_>, merge: &Merge<'_>, scopes: &[ScopeFacts]) -> Result<()> {
     let (mut ids, mut streams) = (IdList::default(), merge.streams()?);
     for (input, row) in merge.origins() {
         ids.push(|text| streams[input].id(row, text))?;
@@ -162,7 +162,7 @@ fn write_ids(file: &mut FileWriter, merge: &Merge<'_>, scopes: &[ScopeFacts]) ->
     )
 }
 
-fn write_tags(file: &mut FileWriter, merge: &Merge<'_>) -> Result<()> {
+fn write_tags(file: &mut FileWriter<'_>, merge: &Merge<'_>) -> Result<()> {
     const UNKNOWN: u32 = u32::MAX;
     let (mut writer, mut streams) = (TagsWriter::new(), merge.streams()?);
     // Of each input: its number of a tag to the writer's.
@@ -191,7 +191,7 @@ fn write_tags(file: &mut FileWriter, merge: &Merge<'_>) -> Result<()> {
 }
 
 /// Writes the vectors, if an input has any; gives their count.
-fn write_vectors(file: &mut FileWriter, spec: &SegmentSpec, merge: &Merge<'_>) -> Result<u32> {
+fn write_vectors(file: &mut FileWriter<'_>, spec: &SegmentSpec, merge: &Merge<'_>) -> Result<u32> {
     let any = merge
         .inputs()
         .iter()
@@ -213,7 +213,7 @@ fn write_vectors(file: &mut FileWriter, spec: &SegmentSpec, merge: &Merge<'_>) -
 }
 
 /// Writes dictionary, texts and summaries; gives the count of summaries.
-fn write_texts(file: &mut FileWriter, spec: &SegmentSpec, merge: &Merge<'_>) -> Result<u32> {
+fn write_texts(file: &mut FileWriter<'_>, spec: &SegmentSpec, merge: &Merge<'_>) -> Result<u32> {
     let dictionary = if spec.train_dictionary {
         train_dictionary(merge)?
     } else {

@@ -23,7 +23,7 @@ use crate::options::Options;
 use crate::settings::Shared;
 use crate::tag_graph::{TagEdge, TagGraph};
 use crate::version::{Current, LiveSegment, LostSegment, Version};
-use crate::write::{Applier, decode};
+use crate::write::{Applier, Probed, decode};
 
 /// What an open found and did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -425,7 +425,7 @@ impl Replay {
         self.applier.apply(
             shared,
             &self.current,
-            &operations,
+            (&operations, &Probed::default()),
             frame.first_seq,
             commit_time_us,
         )?;

@@ -9,6 +9,7 @@ use chronolith_segments::{
 use chronolith_vfs::planted::{self, Bug};
 
 use super::prepare::Ready;
+use super::probe::Probed;
 use crate::error::Error;
 use crate::settings::Shared;
 use crate::tag_graph::TagGraph;
@@ -58,12 +59,13 @@ impl Applier {
         Arc::new(LiveMemtable::new(Memtable::new(options), number, last_seq))
     }
 
-    /// Applies one batch; returns how many records it removed or replaced.
+    /// Applies one batch, with what was found out about it before; returns how many records it
+    /// removed or replaced.
     pub(crate) fn apply(
         &mut self,
         shared: &Shared,
         current: &Current,
-        operations: &[Ready],
+        (operations, probed): (&[Ready], &Probed),
         first_seq: u64,
         commit_time_us: i64,
     ) -> Result<u64, Error> {
@@ -74,11 +76,17 @@ impl Applier {
         let forgets = |operation: &Ready| matches!(operation, Ready::Forget { .. });
         self.has_forgotten |= operations.iter().any(forgets);
         let version = current.version();
+        let all: Vec<usize> = (0..version.segments.len()).collect();
+        let unseen = probed.unseen(&version);
         let mut effect = Effect::default();
         let mut last_seq = first_seq;
-        for (seq, operation) in (first_seq..).zip(operations) {
+        for ((number, operation), seq) in operations.iter().enumerate().zip(first_seq..) {
             let at = At {
                 version: &version,
+                segments: match probed.is_absent(number) {
+                    true => &unseen,
+                    false => &all,
+                },
                 seq,
                 commit_time_us,
             };
@@ -121,6 +129,8 @@ impl Applier {
 #[derive(Clone, Copy)]
 struct At<'a> {
     version: &'a Version,
+    /// Places of its segments that may hold the record.
+    segments: &'a [usize],
     seq: u64,
     commit_time_us: i64,
 }
@@ -195,7 +205,8 @@ impl At<'_> {
     /// Ends the current row of (scope, id); says how many there were, 0 or 1.
     fn kill(self, scope: &Scope, id: &str, kind: DeathKind) -> Result<u64, SegmentError> {
         let version = self.version;
-        let Some(place) = find_live(version, scope, id)? else {
+        let segments = self.segments.iter().copied();
+        let Some(place) = find_live_in(version, scope, id, segments)? else {
             return Ok(0);
         };
         let (deaths, row): (&DeathLog, u32) = match place {
@@ -219,6 +230,16 @@ pub(crate) fn find_live(
     scope: &Scope,
     id: &str,
 ) -> Result<Option<Place>, SegmentError> {
+    find_live_in(version, scope, id, 0..version.segments.len())
+}
+
+/// As [`find_live`], where no other segments than those at these places hold the record.
+pub(crate) fn find_live_in(
+    version: &Version,
+    scope: &Scope,
+    id: &str,
+    segments: impl IntoIterator<Item = usize>,
+) -> Result<Option<Place>, SegmentError> {
     for (index, live) in version.memtables.iter().enumerate().rev() {
         if let Some(row) = live.table.find(scope.key(), id, u64::MAX)?
             && !live.deaths.is_dead(row)
@@ -226,7 +247,8 @@ pub(crate) fn find_live(
             return Ok(Some(Place::Memtable(index, row)));
         }
     }
-    for (index, live) in version.segments.iter().enumerate() {
+    for index in segments {
+        let live = &version.segments[index];
         if let Some(row) = live.segment.find(scope.key(), id, u64::MAX)?
             && !live.deaths.is_dead(row)
         {

@@ -16,6 +16,7 @@ use hashbrown::HashMap;
 use super::apply::Applier;
 use super::batch::{Committed, PutMode};
 use super::prepare::{Ready, ReadyBatch};
+use super::probe::Probed;
 use crate::error::Error;
 use crate::settings::Shared;
 use crate::tag_graph::TagEdge;
@@ -29,6 +30,7 @@ struct Pending {
     commit_time_us: i64,
     durability: Durability,
     operations: Vec<Ready>,
+    probed: Probed,
 }
 
 /// What a pending batch leaves of an id.
@@ -113,10 +115,10 @@ impl Pipeline {
         batch: ReadyBatch,
         durability: Durability,
     ) -> Result<Committed, Error> {
-        probe(current, &batch.operations)?;
+        let probed = Probed::of(&current.version(), &batch.operations)?;
         let new_ids = batch.new_ids.clone();
         let (first_seq, last_seq, commit_time_us) =
-            self.enqueue(shared, current, batch, durability)?;
+            self.enqueue(shared, current, batch, probed, durability)?;
         if durability == Durability::Synced
             && let Err(error) = self.log.sync_upto(last_seq)
         {
@@ -147,6 +149,7 @@ impl Pipeline {
         shared: &Shared,
         current: &Current,
         batch: ReadyBatch,
+        probed: Probed,
         durability: Durability,
     ) -> Result<(u64, u64, i64), Error> {
         let ReadyBatch {
@@ -188,6 +191,7 @@ impl Pipeline {
             commit_time_us,
             durability,
             operations,
+            probed,
         });
         Ok((first_seq, last_seq, commit_time_us))
     }
@@ -227,7 +231,7 @@ impl Pipeline {
             let removed = applier.apply(
                 shared,
                 current,
-                &pending.operations,
+                (&pending.operations, &pending.probed),
                 pending.first_seq,
                 pending.commit_time_us,
             )?;
@@ -339,21 +343,6 @@ impl Drop for FailOnDrop<'_> {
     }
 }
 
-/// Looks up every row that the operations may end, before anything is in the log: damage in
-/// the way is a definite error now, while applying it would leave the outcome unknown.
-fn probe(current: &Current, operations: &[Ready]) -> Result<(), Error> {
-    let version = current.version();
-    for operation in operations {
-        let (scope, id) = match operation {
-            Ready::Put { prepared, .. } => (&prepared.record.scope, &prepared.record.id),
-            Ready::Forget { scope, id } => (scope, id),
-            Ready::LinkTag(_) | Ready::UnlinkTag(_) => continue,
-        };
-        super::apply::find_live(&version, scope, id)?;
-    }
-    Ok(())
-}
-
 /// The edge an operation links (true) or unlinks.
 fn edge_of(operation: &Ready) -> Option<(&TagEdge, bool)> {
     match operation {
@@ -409,7 +398,7 @@ impl Queue {
         current: &Current,
         operations: &[Ready],
     ) -> Result<HashMap<Vec<u8>, bool>, Error> {
-        let mut touched: HashMap<Vec<u8>, bool> = HashMap::new();
+        let mut touched: HashMap<Vec<u8>, bool> = HashMap::with_capacity(operations.len());
         for (index, operation) in operations.iter().enumerate() {
             let (scope, id, exists_after) = match operation {
                 Ready::Put { prepared, .. } => (&prepared.record.scope, &prepared.record.id, true),

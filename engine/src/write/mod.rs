@@ -1,7 +1,7 @@
 //! How does a batch become durable and visible?
 //!
 //! ```text
-//! check, analyse, encode      outside every lock
+//! check, analyse, encode      outside every lock; the ids are looked for in the segments
 //!   commit lock:              insert-only checks, seq, append to the log, queue
 //!   log.sync_upto             one sync for all who wait (Synced only)
 //!   apply lock:               in seq order, into the memtable; visible; STATUS
@@ -14,9 +14,11 @@ mod apply;
 mod batch;
 mod commit;
 mod prepare;
+mod probe;
 
 pub use batch::{Batch, Committed, PutMode};
 
 pub(crate) use apply::Applier;
 pub(crate) use commit::Pipeline;
 pub(crate) use prepare::{ReadyBatch, decode};
+pub(crate) use probe::Probed;

@@ -26,6 +26,17 @@ pub(crate) enum Ready {
     UnlinkTag(TagEdge),
 }
 
+impl Ready {
+    /// Scope and id of the record that it writes or removes.
+    pub(crate) fn target(&self) -> Option<(&Scope, &str)> {
+        match self {
+            Self::Put { prepared, .. } => Some((&prepared.record.scope, &prepared.record.id)),
+            Self::Forget { scope, id } => Some((scope, id)),
+            Self::LinkTag(_) | Self::UnlinkTag(_) => None,
+        }
+    }
+}
+
 /// A batch, ready for log and memtable.
 #[derive(Debug)]
 pub(crate) struct ReadyBatch {

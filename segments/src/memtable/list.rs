@@ -9,6 +9,7 @@
 //! the count first and never looks beyond it. A list of n entries has log2(n) slices, so a
 //! reader keeps all their addresses and reaches any entry at once.
 
+use super::sync::Ordering;
 use super::words::Arena;
 
 /// Words of a list's header.
@@ -40,8 +41,17 @@ pub(super) fn push<const W: usize>(arena: &Arena, header: u32, entry: [u32; W]) 
         words.set(header + 2, address);
     }
     let at = u64::from(words.get(header + 2)) + 1 + u64::from(offset) * W as u64;
-    for (word, value) in (at..).zip(entry) {
-        words.set(word, value);
+    match words.together(at, W) {
+        Some(words) => {
+            for (word, value) in words.iter().zip(entry) {
+                word.store(value, Ordering::Relaxed);
+            }
+        }
+        None => {
+            for (word, value) in (at..).zip(entry) {
+                words.set(word, value);
+            }
+        }
     }
     words.publish(header, count + 1);
 }
@@ -68,9 +78,18 @@ pub(super) fn for_each<const W: usize>(
     while left > 0 {
         let slice = u64::from(words.get(link));
         let entries = left.min(len);
-        for entry in 0..u64::from(entries) {
-            let at = slice + 1 + entry * W as u64;
-            visit(std::array::from_fn(|word| words.get(at + word as u64)));
+        if let Some(words) = words.together(slice + 1, entries as usize * W) {
+            let (entries, _) = words.as_chunks::<W>();
+            for entry in entries {
+                visit(std::array::from_fn(|word| {
+                    entry[word].load(Ordering::Relaxed)
+                }));
+            }
+        } else {
+            for entry in 0..u64::from(entries) {
+                let at = slice + 1 + entry * W as u64;
+                visit(std::array::from_fn(|word| words.get(at + word as u64)));
+            }
         }
         left -= entries;
         len = len.saturating_mul(2);

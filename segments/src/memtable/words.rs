@@ -51,6 +51,15 @@ impl Words {
         &chunk[offset]
     }
 
+    /// The `n` words from `index` on, where all of them lie in one chunk; most do.
+    #[inline]
+    pub(super) fn together(&self, index: u64, n: usize) -> Option<&[AtomicU32]> {
+        let (chunk, offset) = place(index, BASE_BITS);
+        self.chunks[chunk]
+            .get()?
+            .get(offset..offset.checked_add(n)?)
+    }
+
     /// Makes room for words below `end`. Writer only.
     pub(super) fn reserve(&self, end: u64) {
         let Some(last) = end.checked_sub(1) else {

@@ -61,7 +61,8 @@ impl TagsWriter {
         let row = u32::try_from(self.counts.len()).map_err(limit)?;
         let start = self.numbers.len();
         for number in tags {
-            if self.sets[number as usize].insert(row) {
+            // Rows ascend: a set that does not take the row has it already.
+            if self.sets[number as usize].try_push(row).is_ok() {
                 self.numbers.push(number);
             }
         }

@@ -185,7 +185,8 @@ impl Columns {
         &self.columns[column as usize - 1]
     }
 
-    /// Calls `visit` with every row and its value, checked as for one row.
+    /// Calls `visit` with every row and its value, checked as for one row: what a column may
+    /// not hold is not shown to it.
     ///
     /// # Errors
     /// As [`Columns::fields`].
@@ -197,8 +198,9 @@ impl Columns {
                 && (column != Column::Importance || importance_of(value).is_none())
             {
                 outside = outside.or(Some(row));
+            } else {
+                visit(row, value);
             }
-            visit(row, value);
             row += 1;
         })?;
         match outside {

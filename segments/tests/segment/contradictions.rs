@@ -4,7 +4,10 @@
 //! layouts are the same; one section of the second is put into the first and every checksum
 //! is repaired. What a scrub then says must name the section or the one it contradicts.
 
-use chronolith_segments::{ReadMode, RowFields, Scrub, Segment, SegmentSpec, segment_file_name};
+use chronolith_segments::{
+    MergeInput, Partition, ReadMode, RowFields, Scrub, Segment, SegmentError, SegmentSpec,
+    segment_file_name, write_segment,
+};
 
 use crate::format::{layout, repair};
 use crate::memory::MemoryVfs;
@@ -324,4 +327,61 @@ fn a_file_that_does_not_open_still_has_all_its_blocks_looked_at() {
         .map(|finding| finding.section)
         .collect();
     assert_eq!(sections, ["scopes", "detailed"]);
+}
+
+/// Where the least value of each column stands, by its number.
+fn least_values(bytes: &[u8]) -> Vec<(u16, usize)> {
+    let parts = layout(bytes).sections;
+    let columns = parts.iter().find(|part| part.name == "columns");
+    let mut at = columns.expect("a section").start;
+    let end = columns.expect("a section").end;
+    let mut found = Vec::new();
+    while at < end {
+        let number = u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let header = at + 8;
+        let count = u32::from_le_bytes(bytes[header + 4..header + 8].try_into().expect("4"));
+        found.push((number, header + 8));
+        at = header + 32;
+        if bytes[header] > 0 {
+            at += (count as usize * usize::from(bytes[header])).div_ceil(8) + 8;
+        }
+    }
+    found
+}
+
+#[test]
+fn no_column_out_of_range_stops_a_merge_with_a_panic() {
+    let sound = file_of(rows());
+    let columns = least_values(&sound);
+    assert_eq!(columns.len(), 13);
+    for (number, at) in columns {
+        // Far above 32 bits, and outside the zone of times and seqs.
+        let mut bytes = sound.clone();
+        bytes[at + 5] ^= 1;
+        let place = layout(&bytes);
+        repair(&mut bytes, &place);
+        let vfs = MemoryVfs::default();
+        vfs.put(&dir().join(segment_file_name(7)), bytes);
+        let segment = Segment::open_unreferenced(&vfs, dir(), 7, ReadMode::Mapped);
+        let merged = segment.and_then(|segment| {
+            let input = MergeInput {
+                partition: &segment,
+                keep: (0..segment.zone().rows).collect(),
+            };
+            let spec = SegmentSpec {
+                file_number: 8,
+                lineage: vec![7],
+                train_dictionary: true,
+                ..real_spec()
+            };
+            write_segment(&vfs, dir(), &spec, &[input])
+        });
+        // Times of commits, of validity and of expiry may be anything.
+        let may_be_anything = (3..=6).contains(&number);
+        match merged {
+            Ok(_) => assert!(may_be_anything, "column {number}"),
+            Err(SegmentError::Corrupt { section, .. }) => assert_eq!(section, "columns"),
+            Err(error) => panic!("column {number}: {error}"),
+        }
+    }
 }

@@ -18,26 +18,29 @@ pub const CLIMB_SEGMENTS_MIN: usize = 4;
 /// No climb makes a segment of more rows than this: what a merge keeps in memory grows with
 /// them, and a question gains little from larger ones.
 pub const CLIMB_ROWS_MAX: u64 = 1 << 20;
+/// Nor of more bytes than this: while it is written, all of it stands on disk twice.
+pub const CLIMB_BYTES_MAX: u64 = 1 << 30;
 
-/// Picks the segments of the widest passed window that are worth a climb.
+/// Picks the segments of the widest passed window that are worth a climb. Windows that end
+/// before `newest_us` have passed.
 ///
 /// In a window with one large segment and few other rows those others wait for company, as late
 /// rows do everywhere.
-pub(crate) fn pick_climb(segments: &[Candidate], base_us: i64, ladder: &[u32]) -> Option<Pick> {
-    let newest_us = segments
-        .iter()
-        .map(|segment| segment.bucket.start_us)
-        .max()?;
+pub(crate) fn pick_climb(
+    segments: &[Candidate],
+    newest_us: i64,
+    base_us: i64,
+    ladder: &[u32],
+) -> Option<Pick> {
     // Widest first: where several windows have passed a row is rewritten once.
     for level in (1..ladder.len()).rev() {
         for (window, mut members) in windows(segments, level, base_us, ladder) {
-            let rows: u64 = members.iter().map(|segment| u64::from(segment.rows)).sum();
-            if window.end_us > newest_us || rows > CLIMB_ROWS_MAX {
+            if window.end_us > newest_us {
                 continue;
             }
             members.sort_unstable_by_key(|segment| (segment.rows, segment.file_number));
             let count = passed_head(&members);
-            if count < CLIMB_SEGMENTS_MIN {
+            if count < CLIMB_SEGMENTS_MIN || !is_small_enough(&members[..count]) {
                 continue;
             }
             let chosen = &members[..count];
@@ -48,6 +51,12 @@ pub(crate) fn pick_climb(segments: &[Candidate], base_us: i64, ladder: &[u32]) -
         }
     }
     None
+}
+
+fn is_small_enough(chosen: &[Candidate]) -> bool {
+    let rows: u64 = chosen.iter().map(|segment| u64::from(segment.rows)).sum();
+    let bytes: u64 = chosen.iter().map(|segment| segment.bytes).sum();
+    rows <= CLIMB_ROWS_MAX && bytes <= CLIMB_BYTES_MAX
 }
 
 /// The segments that lie inside each window of `level`, oldest window first.
@@ -92,12 +101,13 @@ mod tests {
     fn live(added: Vec<Candidate>, base_us: i64) -> (Vec<Candidate>, usize, u64) {
         let (mut segments, mut most, mut rewritten) = (Vec::new(), 0, 0);
         for segment in added {
+            let now_us = segment.bucket.start_us;
             let number = segments.iter().map(|s: &Candidate| s.file_number).max();
             segments.push(Candidate {
                 file_number: number.unwrap_or(0) + 1,
                 ..segment
             });
-            let (idle, rows) = simulate(segments, base_us, &LADDER);
+            let (idle, rows) = simulate(segments, base_us, &LADDER, now_us);
             (segments, rewritten) = (idle, rewritten + rows);
             most = most.max(segments.len());
         }
@@ -134,30 +144,53 @@ mod tests {
     #[test]
     fn a_window_that_may_grow_stays_as_it_is() {
         let week = days(DAY, 7..13, 5_000);
-        assert_eq!(pick_climb(&week, DAY, &LADDER), None);
+        assert_eq!(pick_climb(&week, 12 * DAY, DAY, &LADDER), None);
         let next = days(DAY, 7..15, 5_000);
-        let pick = pick_climb(&next, DAY, &LADDER).expect("the first week is over");
+        let pick = pick_climb(&next, 14 * DAY, DAY, &LADDER).expect("the first week is over");
         assert_eq!(pick.inputs, [8, 9, 10, 11, 12, 13, 14]);
         assert_eq!(pick.bucket, bucket_of(7 * DAY, 1, DAY, &LADDER));
         assert_eq!(pick.reason, Reason::PassedWindow { segments: 7 });
     }
 
     #[test]
+    fn rows_of_the_future_let_no_time_pass() {
+        let live_beside = |far: Option<u64>| {
+            let (mut segments, mut rewritten) = (Vec::new(), 0);
+            segments.extend(far.map(|far| days(DAY, far..far + 1, 5_000)[0]));
+            for (number, day) in (10_000..).zip(days(DAY, 0..300, 5_000)) {
+                let now_us = day.bucket.start_us;
+                segments.push(Candidate {
+                    file_number: 1000 * number,
+                    ..day
+                });
+                let (idle, rows) = simulate(segments, DAY, &LADDER, now_us);
+                (segments, rewritten) = (idle, rewritten + rows);
+            }
+            (segments.len(), rewritten)
+        };
+        let (alone, beside) = (live_beside(None), live_beside(Some(40_000)));
+        assert_eq!((alone.0 + 1, alone.1), beside);
+    }
+
+    #[test]
     fn a_climb_stays_below_its_limit() {
         let large = days(DAY, 0..8, 200_000);
-        assert_eq!(
-            pick_climb(&large, DAY, &LADDER),
-            None,
-            "1.4 million rows a week"
-        );
+        let pick = |segments: &[Candidate]| pick_climb(segments, 7 * DAY, DAY, &LADDER);
+        assert_eq!(pick(&large), None, "1.4 million rows a week");
         let others = days(DAY, 0..8, 140_000);
-        assert!(pick_climb(&others, DAY, &LADDER).is_some());
+        assert!(pick(&others).is_some());
+        let wide = others.into_iter().map(|segment| Candidate {
+            bytes: CLIMB_BYTES_MAX / 6,
+            ..segment
+        });
+        assert_eq!(pick(&wide.collect::<Vec<_>>()), None, "more than its bytes");
     }
 
     #[test]
     fn late_rows_wait_for_company() {
         let mut segments = days(DAY, 0..8, 10_000);
-        let week = pick_climb(&segments, DAY, &LADDER).expect("a week").bucket;
+        let pick = |segments: &[Candidate]| pick_climb(segments, 7 * DAY, DAY, &LADDER);
+        let week = pick(&segments).expect("a week").bucket;
         segments.drain(..7);
         segments.push(Candidate {
             file_number: 100,
@@ -166,6 +199,6 @@ mod tests {
             ..segments[0]
         });
         segments.extend(days(DAY, 0..3, 500));
-        assert_eq!(pick_climb(&segments, DAY, &LADDER), None);
+        assert_eq!(pick(&segments), None);
     }
 }

@@ -22,6 +22,6 @@ mod simulate;
 pub use bucket::{
     Bucket, FLUSH_BYTES_MIN, FLUSH_ROWS_MIN, RowAge, bucket_of, choose_buckets, smallest_bucket,
 };
-pub use climb::{CLIMB_ROWS_MAX, CLIMB_SEGMENTS_MIN};
+pub use climb::{CLIMB_BYTES_MAX, CLIMB_ROWS_MAX, CLIMB_SEGMENTS_MIN};
 pub use pick::{Candidate, DEAD_SHARE, MERGE_ROWS_MAX, Pick, Reason, SMALL_ROWS, pick};
 pub use simulate::simulate;

@@ -121,12 +121,25 @@ pub struct Pick {
 
 /// Picks the next compaction; `None` where none pays.
 ///
+/// * `now_us`: the clock. A window has passed when a later one has rows and the clock has come
+///   to it: rows of the future alone let no time pass.
 /// * `force`: also merge whatever shares a bucket and rewrite whatever has a dead row.
-pub fn pick(segments: &[Candidate], base_us: i64, ladder: &[u32], force: bool) -> Option<Pick> {
+pub fn pick(
+    segments: &[Candidate],
+    base_us: i64,
+    ladder: &[u32],
+    now_us: i64,
+    force: bool,
+) -> Option<Pick> {
+    let newest_us = segments
+        .iter()
+        .map(|segment| segment.bucket.start_us)
+        .max()?;
+    let newest_us = newest_us.min(bucket_of(now_us, 0, base_us, ladder).start_us);
     pick_dead(segments, force)
-        .or_else(|| pick_same_bucket(segments, force))
+        .or_else(|| pick_same_bucket(segments, newest_us, force))
         .or_else(|| pick_small_pile(segments, base_us, ladder, force))
-        .or_else(|| pick_climb(segments, base_us, ladder))
+        .or_else(|| pick_climb(segments, newest_us, base_us, ladder))
 }
 
 pub(crate) fn pick_of(chosen: &[Candidate], bucket: Bucket, reason: Reason) -> Pick {
@@ -154,15 +167,15 @@ fn pick_dead(segments: &[Candidate], force: bool) -> Option<Pick> {
     Some(pick_of(&[*segment], segment.bucket, reason))
 }
 
-fn pick_same_bucket(segments: &[Candidate], force: bool) -> Option<Pick> {
+/// `newest_us`: where time has come to; windows that end before it have passed.
+fn pick_same_bucket(segments: &[Candidate], newest_us: i64, force: bool) -> Option<Pick> {
     let mut buckets: BTreeMap<Bucket, Vec<Candidate>> = BTreeMap::new();
     for segment in segments {
         buckets.entry(segment.bucket).or_default().push(*segment);
     }
-    let newest_us = buckets.keys().map(|bucket| bucket.start_us).max();
     for (bucket, mut members) in buckets {
         members.sort_unstable_by_key(|segment| (segment.rows, segment.file_number));
-        let passed = newest_us.is_some_and(|newest_us| bucket.end_us <= newest_us);
+        let passed = bucket.end_us <= newest_us;
         let (count, reason) = if force {
             let segments = fitting(&members);
             (segments, Reason::Forced { segments })
@@ -262,11 +275,11 @@ fn pick_small_pile(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bucket::bucket_of;
     use crate::simulate::simulate;
 
     const DAY: i64 = 86_400_000_000;
     const LADDER: [u32; 5] = [1, 7, 28, 84, 336];
+    const NOW: i64 = i64::MAX;
 
     fn segment(file_number: u64, day: i64, level: usize, rows: u32) -> Candidate {
         let bucket = bucket_of(day * DAY, level, DAY, &LADDER);
@@ -291,7 +304,7 @@ mod tests {
                 .max()
                 .map_or(1, |n| n + 1);
             segments.push(segment(next, i64::from(i), 0, 1));
-            let (idle, rows) = simulate(segments, DAY, &LADDER);
+            let (idle, rows) = simulate(segments, DAY, &LADDER, NOW);
             segments = idle;
             rewritten += rows;
             most = most.max(segments.len());
@@ -305,7 +318,7 @@ mod tests {
     fn a_segment_with_many_dead_rows_is_rewritten_alone() {
         let mut worn = segment(1, 0, 0, 1000);
         worn.dead_rows = 251;
-        let pick = pick(&[worn, segment(2, 9, 0, 5000)], DAY, &LADDER, false).expect("a pick");
+        let pick = pick(&[worn, segment(2, 9, 0, 5000)], DAY, &LADDER, NOW, false).expect("a pick");
         assert_eq!(
             (pick.inputs, pick.reason),
             (
@@ -325,18 +338,20 @@ mod tests {
             segment(2, 0, 0, 2),
             segment(3, 0, 0, 4),
         ];
-        assert_eq!(pick(&grown, DAY, &LADDER, false), None);
-        let forced = pick(&grown, DAY, &LADDER, true).expect("a pick");
+        assert_eq!(pick(&grown, DAY, &LADDER, NOW, false), None);
+        let forced = pick(&grown, DAY, &LADDER, NOW, true).expect("a pick");
         assert_eq!(forced.inputs, [1, 2, 3]);
     }
 
     #[test]
     fn large_segments_of_a_bucket_wait_for_company() {
         let two = [segment(1, 0, 0, 10_000), segment(2, 0, 0, 10_000)];
-        assert_eq!(pick(&two, DAY, &LADDER, false), None);
+        assert_eq!(pick(&two, DAY, &LADDER, NOW, false), None);
         let four: Vec<Candidate> = (1..=4).map(|i| segment(i, 0, 0, 10_000)).collect();
         assert_eq!(
-            pick(&four, DAY, &LADDER, false).expect("a pick").inputs,
+            pick(&four, DAY, &LADDER, NOW, false)
+                .expect("a pick")
+                .inputs,
             [1, 2, 3, 4]
         );
     }
@@ -344,14 +359,18 @@ mod tests {
     #[test]
     fn a_bucket_whose_time_has_passed_becomes_one_segment() {
         let mut segments = vec![segment(1, 0, 0, 10_000), segment(2, 0, 0, 30_000)];
-        assert_eq!(pick(&segments, DAY, &LADDER, false), None, "it may grow");
+        assert_eq!(
+            pick(&segments, DAY, &LADDER, NOW, false),
+            None,
+            "it may grow"
+        );
         segments.push(segment(3, 1, 0, 10));
-        let picked = pick(&segments, DAY, &LADDER, false).expect("a pick");
+        let picked = pick(&segments, DAY, &LADDER, NOW, false).expect("a pick");
         assert_eq!(picked.inputs, [1, 2]);
         assert_eq!(picked.reason, Reason::PassedBucket { segments: 2 });
         // A few late rows are not worth rewriting all others.
         segments[0].rows = 5_000;
-        assert_eq!(pick(&segments, DAY, &LADDER, false), None);
+        assert_eq!(pick(&segments, DAY, &LADDER, NOW, false), None);
     }
 
     #[test]
@@ -361,7 +380,7 @@ mod tests {
         for number in 3..103 {
             let next = 1000 * number;
             segments.push(segment(next, 0, 0, 500));
-            let (idle, rows) = simulate(segments, DAY, &LADDER);
+            let (idle, rows) = simulate(segments, DAY, &LADDER, NOW);
             (segments, rewritten) = (idle, rewritten + rows);
         }
         assert!(segments.len() <= 8, "{} segments", segments.len());
@@ -374,8 +393,8 @@ mod tests {
     #[test]
     fn a_merge_stays_below_its_limit_and_forcing_ends() {
         let huge: Vec<Candidate> = (1..=4).map(|i| segment(i, 0, 0, 3 << 20)).collect();
-        assert_eq!(pick(&huge, DAY, &LADDER, false), None);
-        assert_eq!(pick(&huge, DAY, &LADDER, true), None);
-        assert_eq!(pick(&[segment(1, 0, 0, 10)], DAY, &LADDER, true), None);
+        assert_eq!(pick(&huge, DAY, &LADDER, NOW, false), None);
+        assert_eq!(pick(&huge, DAY, &LADDER, NOW, true), None);
+        assert_eq!(pick(&[segment(1, 0, 0, 10)], DAY, &LADDER, NOW, true), None);
     }
 }

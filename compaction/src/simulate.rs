@@ -8,6 +8,7 @@ pub fn simulate(
     mut segments: Vec<Candidate>,
     base_us: i64,
     ladder: &[u32],
+    now_us: i64,
 ) -> (Vec<Candidate>, u64) {
     let mut rewritten = 0;
     let mut next = segments
@@ -15,7 +16,7 @@ pub fn simulate(
         .map(|segment| segment.file_number)
         .max()
         .map_or(1, |number| number + 1);
-    while let Some(pick) = pick(&segments, base_us, ladder, false) {
+    while let Some(pick) = pick(&segments, base_us, ladder, now_us, false) {
         let (inputs, kept): (Vec<_>, Vec<_>) = segments
             .into_iter()
             .partition(|segment| pick.inputs.contains(&segment.file_number));

@@ -519,7 +519,8 @@ impl Core {
         ladder: &[u32],
     ) -> bool {
         let flushed_seq = self.manifest().flushed_seq;
-        crate::maintain::would_pick(version, flushed_seq, base_us, ladder)
+        let now_us = self.shared.env.clock.now_us();
+        crate::maintain::would_pick(version, flushed_seq, base_us, ladder, now_us)
     }
 
     fn manifest(&self) -> Manifest {

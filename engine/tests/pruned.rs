@@ -6,12 +6,15 @@
 //! questions, each asked both ways.
 
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use chronolith::{
     Batch, Maintenance, Mode, Options, Recency, Record, Request, Response, Scope, ScopeSelector,
     Setup, SourceClass, Store,
 };
-use chronolith_vfs::Env;
+use chronolith_vfs::{Clock, Env};
 
 const DAY_US: i64 = 86_400 * 1_000_000;
 const SCOPES: [&str; 5] = [
@@ -124,6 +127,10 @@ fn record(random: &mut Random, shape: &Shape, at: usize) -> Record {
 
 fn store(random: &mut Random, shape: &Shape) -> Store {
     let (env, _disk, _clock) = Env::sim(random.next());
+    store_in(env, random, shape)
+}
+
+fn store_in(env: Env, random: &mut Random, shape: &Shape) -> Store {
     let options = Options {
         maintenance: Maintenance::Manual,
         env,
@@ -234,6 +241,8 @@ struct Seen {
     bounded: u64,
     /// Answers with hits for which rows were picked by filters, not by postings.
     picked: u64,
+    /// Answers for which some rows were scored before any list was read.
+    first: u64,
 }
 
 /// Asks `questions` both ways.
@@ -262,6 +271,7 @@ fn compare(random: &mut Random, shape: &Shape, questions: usize) -> Seen {
         let counters = pruned.plan.layout.sparse;
         seen.bounded += counters.partitions_bounded;
         seen.picked += u64::from(counters.rows_picked > 0 && !pruned.hits.is_empty());
+        seen.first += u64::from(counters.rows_first > 0);
         assert!(pruned.plan.layout.sparse.postings <= all.plan.layout.sparse.postings);
     }
     store.close().expect("closes");
@@ -293,7 +303,8 @@ fn windows_of_a_long_run_make_no_difference() {
         times: 1000,
         rare_tag: 0,
     };
-    compare(&mut random, &shape, 400);
+    let seen = compare(&mut random, &shape, 400);
+    assert!(seen.first > 20, "{} answers with a first look", seen.first);
 }
 
 #[test]
@@ -345,6 +356,91 @@ fn a_required_word_that_is_worth_nothing_still_drives() {
     );
     assert_eq!(pruned.hits, all.hits);
     assert_eq!(pruned.hits.len(), 10);
+}
+
+/// A clock on which each look takes a microsecond.
+#[derive(Debug, Default)]
+struct SteppingClock(AtomicU64);
+
+impl Clock for SteppingClock {
+    fn now_us(&self) -> i64 {
+        0
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.0.fetch_add(1000, Ordering::Relaxed)
+    }
+
+    fn sleep(&self, _duration: Duration) {}
+}
+
+#[test]
+fn a_cut_at_any_look_at_the_clock_gives_no_row_twice_and_none_too_good() {
+    let mut random = Random(11);
+    let shape = Shape {
+        records: 14_000,
+        flushes: 0,
+        words: 60,
+        days: 1,
+        times: 1000,
+        rare_tag: 0,
+    };
+    let (env, _disk, _clock) = Env::sim(random.next());
+    let env = Env {
+        clock: Arc::new(SteppingClock::default()),
+        ..env
+    };
+    let store = store_in(env, &mut random, &shape);
+    store.flush().expect("flushes");
+    let (mut cut, mut first) = (0, 0);
+    for number in 0..60 {
+        let k = random.pick(&[1, 10, 300]);
+        let words = (0..3).map(|_| format!("w{}", random.skewed(60)));
+        let mut request = Request::within(ScopeSelector::parse("/").expect("the root"))
+            .text(words.collect::<Vec<_>>().join(" "))
+            .mode(Mode::Sparse)
+            .k(k)
+            .threads(random.pick(&[1, 3]))
+            .now_us(0);
+        if random.one_in(3) {
+            request = request.distinct(true);
+        }
+        let whole = ask(&store, &request);
+        for budget_us in 0..24 {
+            let part = ask(&store, &request.clone().budget_us(budget_us));
+            let ids: HashSet<_> = part.hits.iter().map(|hit| (&hit.scope, &hit.id)).collect();
+            assert_eq!(
+                ids.len(),
+                part.hits.len(),
+                "question {number}, {budget_us} us"
+            );
+            assert!(part.hits.len() <= whole.hits.len());
+            for (hit, best) in part.hits.iter().zip(&whole.hits) {
+                assert!(hit.score <= best.score, "question {number}, {budget_us} us");
+            }
+            match part.exactness {
+                chronolith::Exactness::BudgetCut {
+                    unvisited_upper_bound,
+                } => {
+                    cut += 1;
+                    let counters = part.plan.layout.sparse;
+                    first += u64::from(counters.rows_first > 0 && !part.hits.is_empty());
+                    let missed = whole
+                        .hits
+                        .iter()
+                        .filter(|hit| !ids.contains(&(&hit.scope, &hit.id)));
+                    for hit in missed {
+                        assert!(hit.score <= unvisited_upper_bound, "question {number}");
+                    }
+                }
+                _ => assert_eq!(part.hits, whole.hits, "question {number}, {budget_us} us"),
+            }
+        }
+    }
+    assert!(
+        cut > 100 && first > 20,
+        "{cut} cut, {first} after a first look"
+    );
 }
 
 #[test]

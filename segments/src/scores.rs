@@ -146,7 +146,9 @@ impl Scores<'_> {
             let known = self.table.at(*freq, self.lengths[*row as usize]);
             if known < 0 {
                 let place = row.wrapping_sub(sums.start) as usize;
-                sums.sums[place] += (self.ask)(*row, *freq)? - known;
+                // Apart: what the query says may be all that fits.
+                sums.sums[place] -= known;
+                sums.sums[place] += (self.ask)(*row, *freq)?;
             }
         }
         Ok(())
@@ -232,6 +234,26 @@ mod tests {
         for (freq, length) in [(1, LENGTH_LONG), (3, 0), (5, 9), (u32::MAX, 9), (0, 9)] {
             assert_eq!(table.get(freq, length), None, "{freq} {length}");
         }
+    }
+
+    #[test]
+    fn what_is_asked_may_be_all_that_fits() {
+        let (table, most) = (ScoreTable::UNKNOWN, |_, _| Ok(i32::MAX));
+        let scores = Scores {
+            table: &table,
+            lengths: &[3, 4],
+            ask: &most,
+        };
+        let mut window = [0; 2];
+        let mut sums = Sums {
+            start: 0,
+            sums: &mut window,
+            touched: None,
+            postings: 0,
+        };
+        scores.add(&[0], &[7], &mut sums).unwrap();
+        scores.add_once(&[1], &mut sums).unwrap();
+        assert_eq!(window, [i32::MAX; 2]);
     }
 
     #[test]

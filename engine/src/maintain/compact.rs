@@ -60,7 +60,8 @@ pub(crate) fn compact_once(
         shared.settings.bucket_base_us,
         shared.settings.bucket_ladder.as_slice(),
     );
-    let Some(pick) = pick(&candidates, base_us, ladder, force) else {
+    let now_us = shared.env.clock.now_us();
+    let Some(pick) = pick(&candidates, base_us, ladder, now_us, force) else {
         return Ok(None);
     };
     let inputs: Vec<Arc<LiveSegment>> = version
@@ -87,13 +88,14 @@ pub(crate) fn would_pick(
     flushed_seq: u64,
     base_us: i64,
     ladder: &[u32],
+    now_us: i64,
 ) -> bool {
     let candidates: Vec<Candidate> = version
         .segments
         .iter()
         .map(|live| candidate(live, flushed_seq))
         .collect();
-    pick(&candidates, base_us, ladder, false).is_some()
+    pick(&candidates, base_us, ladder, now_us, false).is_some()
 }
 
 fn candidate(live: &LiveSegment, flushed_seq: u64) -> Candidate {

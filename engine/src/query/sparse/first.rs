@@ -37,7 +37,8 @@ pub(super) fn rows(lists: &mut [List<'_>], run: &Run, k: usize) -> Result<Vec<u3
         let (count, Scored::Term(cursor, _)) = (list.count(), &mut list.scored) else {
             continue;
         };
-        // Of a list that is too long the first part, as if its rows lay evenly.
+        // Of a list that is too long the first part, as if its rows lay evenly. Where they lie
+        // close together more are read, but no more are asked for.
         let part = run.rows.len() as u64 * left.min(count) / count.max(1);
         let end = u64::from(run.rows.start) + part;
         cursor.read_until(
@@ -45,7 +46,9 @@ pub(super) fn rows(lists: &mut [List<'_>], run: &Run, k: usize) -> Result<Vec<u3
             &mut rows,
             &mut freqs,
         )?;
-        left = rows_max(postings, cursors).saturating_sub(rows.len() as u64);
+        let most = rows_max(postings, cursors);
+        rows.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        left = most - rows.len() as u64;
         if left < TIMES_K * k as u64 {
             break;
         }

@@ -60,6 +60,8 @@ pub struct SparseCounters {
     /// Rows that a time range or tags left, so few that they were asked for in all terms instead
     /// of terms being read.
     pub rows_picked: u64,
+    /// Rows that were scored before any list was read, for an early k-th score.
+    pub rows_first: u64,
     /// Rows asked for in terms, or groups of them, that were not read.
     pub rows_asked: u64,
     /// Rows whose whole score was computed.
@@ -75,6 +77,7 @@ impl SparseCounters {
         self.windows += other.windows;
         self.postings += other.postings;
         self.rows_picked += other.rows_picked;
+        self.rows_first += other.rows_first;
         self.rows_asked += other.rows_asked;
         self.rows_scored += other.rows_scored;
         self.rows_filtered += other.rows_filtered;

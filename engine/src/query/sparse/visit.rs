@@ -45,7 +45,8 @@ pub(super) struct Visit<'w, 'v> {
     views: &'v [View],
     /// Best prospects first.
     order: Vec<Bounded>,
-    /// What each view of `order` knows of the terms; taken once.
+    /// What each view of `order` knows of the terms; its cursors are handed out once and opened
+    /// anew after that.
     found: Vec<Mutex<Found<'v>>>,
     classes: LengthClasses,
     tables: Vec<TermTable>,
@@ -261,6 +262,7 @@ impl<'w, 'v> Visit<'w, 'v> {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
+        counters.rows_first += rows.len() as u64;
         if let Some(filter) = self.filter(view, &mut found, number)? {
             // The cursors have been read from: rows are asked for from the start.
             let lists = self.lists(view, &mut found, number)?;

@@ -80,15 +80,16 @@ impl NewFile {
         header: FileHeader,
         blank: Option<Blank>,
     ) -> Result<Self, WalError> {
-        header.check()?;
+        let checked = header.check();
         let temp = temp_path(dir, header.number);
         let blank = match blank {
-            Some(stale) if stale.number != header.number => {
+            Some(stale) if checked.is_err() || stale.number != header.number => {
                 stale.discard(env);
                 None
             }
             blank => blank,
         };
+        checked?;
         let has_zeros = blank.is_some();
         let file = match blank {
             Some(blank) => blank.file,
@@ -228,5 +229,36 @@ pub(crate) fn preallocate(file: &dyn VfsFile, from: u64, bytes: u64) {
             return;
         }
         at += piece as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{FORMAT_NEWEST, Successor};
+
+    #[test]
+    fn a_file_that_cannot_be_begun_leaves_no_zeros() {
+        let (env, disk, _) = Env::sim(1);
+        let dir = Path::new("/log");
+        env.vfs.create_dir(dir).expect("created");
+        let header = FileHeader {
+            format: FORMAT_NEWEST,
+            epoch: 1,
+            store_id: [7; 16],
+            number: 2,
+            // No seq comes after the last one.
+            first_seq: u64::MAX,
+            base_seq: u64::MAX,
+            durable_upto: u64::MAX,
+            prev: [0; 16],
+            cut: None,
+            successor: Successor::None,
+        };
+        let blank = Blank::prepare(&env, dir, header.number, 100).expect("zeros");
+        assert_eq!(disk.files(), [temp_path(dir, 2)]);
+        let begun = NewFile::begin(&env, dir, header, Some(blank));
+        assert!(begun.is_err(), "a header that nobody could read again");
+        assert_eq!(disk.files(), Vec::<PathBuf>::new());
     }
 }

@@ -47,6 +47,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chronolith_vfs::{Env, VfsFile};
 use xxhash_rust::xxh3::xxh3_128;
@@ -66,8 +67,10 @@ pub(crate) const FILE_HEADER_LEN: usize = 128;
 pub const FILE_BYTES_CAP: u64 = 4 << 30;
 
 /// A writer gives a file a mark or a later format in place. Whoever reads the header meanwhile may
-/// meet a half of that; it looks again this often.
+/// meet a half of that; it looks this often.
 const HEADER_TRIES: usize = 4;
+/// What a reader waits in between: a writer that was interrupted in its write gets on meanwhile.
+const HEADER_PAUSE: Duration = Duration::from_millis(1);
 const MAGIC: [u8; 8] = *b"CHRONLOG";
 const CRC_COVERS: usize = 124;
 const _: () = assert!(size_of::<RawHeader>() == FILE_HEADER_LEN);
@@ -447,6 +450,7 @@ pub(crate) fn open_log(
         if !may_be_half(&header) {
             break;
         }
+        env.clock.sleep(HEADER_PAUSE);
         header = read_header(&*file, &path, number, store_id);
     }
     Ok((file, header?))

@@ -1,6 +1,7 @@
 //! Goal: whatever happens to the catalog's directory, no answer changes and nothing fails.
 //! Mechanism: a small store is closed cleanly, its catalog is deleted, cut or flipped byte by
-//! byte (strided), and the store is opened, asked, written and closed again.
+//! byte (strided), and the store is opened, asked, written and closed again. What a locator leads
+//! to shows where the newest segment is damaged: a look-up with a hint needs nothing of it.
 
 #![expect(
     clippy::disallowed_methods,
@@ -8,30 +9,43 @@
 )]
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use chronolith::{Batch, Options, Record, Request, Scope, ScopeSelector, Setup, Store};
+use chronolith::{
+    Batch, FindingKind, Options, Record, Request, Scope, ScopeSelector, Setup, Store, verify,
+};
 use chronolith_vfs::{Clock, RealClock};
+use xxhash_rust::xxh3::xxh3_128;
 
 fn scope() -> Scope {
     Scope::parse("user/ana").expect("a scope")
 }
 
+/// Writes a segment of these records of a day.
+fn write_segment(store: &Store, day: i64, numbers: Range<i64>) {
+    let mut batch = Batch::new();
+    for i in numbers {
+        let at = 1_700_000_000_000_000 + day * 86_400_000_000 + i;
+        batch.upsert(Record::new(
+            scope(),
+            format!("r{day}-{i}"),
+            at,
+            text(day, i),
+        ));
+    }
+    store.write(batch).expect("writes");
+    store.flush().expect("flushes");
+}
+
+fn text(day: i64, i: i64) -> String {
+    format!("note {i} of day {day}")
+}
+
 fn store_with_catalog(path: &Path) {
     let store = Store::open(path, Options::create(Setup::default())).expect("creates");
     for day in 0..3 {
-        let mut batch = Batch::new();
-        for i in 0..40 {
-            let at = 1_700_000_000_000_000 + day * 86_400_000_000 + i;
-            batch.upsert(Record::new(
-                scope(),
-                format!("r{day}-{i}"),
-                at,
-                format!("note {i} of day {day}"),
-            ));
-        }
-        store.write(batch).expect("writes");
-        store.flush().expect("flushes");
+        write_segment(&store, day, 0..40);
     }
     store.forget(scope(), "r0-7").expect("forgets");
     wait_for_catalog(&store);
@@ -50,6 +64,21 @@ fn wait_for_catalog(store: &Store) -> String {
             .expect("there is a catalog");
         if state != "opening" && state != "catching up" {
             return state;
+        }
+        clock.sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+/// Waits until the catalog has written so many locators at least; returns how many.
+fn wait_for_locators(store: &Store, at_least: u64) -> u64 {
+    let clock = RealClock::default();
+    loop {
+        let state = wait_for_catalog(store);
+        let written = state.strip_suffix(" locators written");
+        let written = written.unwrap_or_else(|| panic!("{state}"));
+        let written = written.parse().expect("a number");
+        if written >= at_least {
+            return written;
         }
         clock.sleep(std::time::Duration::from_millis(1));
     }
@@ -164,4 +193,71 @@ fn damage_to_any_of_its_files_changes_no_answer() {
     }
     println!("{trials} catalogs damaged, {aside} set aside");
     assert!(aside > 0, "the seal notices damage");
+}
+
+#[test]
+fn a_locator_of_a_compacted_row_leads_to_its_segment_after_a_reopen() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("s");
+    let store = Store::open(&path, Options::create(Setup::default())).expect("creates");
+    write_segment(&store, 0, 0..40);
+    write_segment(&store, 0, 40..80);
+    wait_for_locators(&store, 80);
+    store.compact(true, &mut |_| {}).expect("compacts");
+    write_segment(&store, 1, 0..40);
+    let written = wait_for_locators(&store, 120);
+    assert_eq!(written, 120, "the output is followed and not taken in anew");
+    store.close().expect("closes");
+
+    let newest = files(&path.join("segments")).pop().expect("a segment");
+    let sound = fs::read(&newest).expect("reads");
+    let mut damaged = sound.clone();
+    let blocks = sound.len() / 8..sound.len() / 2;
+    damaged[blocks].iter_mut().for_each(|byte| *byte ^= 0x55);
+    fs::remove_file(&newest).expect("a sealed file gives its name to another");
+    fs::write(&newest, damaged).expect("damages");
+    let store = Store::open(&path, Options::default()).expect("opens");
+    wait_for_locators(&store, 120);
+    for i in 0..80 {
+        let id = format!("r0-{i}");
+        let found = store.get(&scope(), &id).expect("needs the compacted only");
+        assert_eq!(found.map(|found| found.record.text), Some(text(0, i)));
+        let unhinted = store.snapshot().get(&scope(), &id);
+        assert!(unhinted.is_err(), "without a hint the newest comes first");
+    }
+    store.close().expect("closes");
+    assert!(!path.join("catalog/db.damaged").exists(), "the seal fitted");
+}
+
+#[test]
+fn a_catalog_of_a_newer_release_is_rebuilt_and_not_called_damaged() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("s");
+    store_with_catalog(&path);
+    let sound = open_ask_and_close(&path);
+    let seal = path.join("catalog/SEAL");
+    let ours = fs::read(&seal).expect("reads");
+    let mut newer = ours.clone();
+    newer[7] += 1;
+    let digest_at = newer.len() - 16;
+    let digest = xxh3_128(&newer[..digest_at]).to_le_bytes();
+    newer[digest_at..].copy_from_slice(&digest);
+    fs::remove_file(&seal).expect("removes");
+    fs::write(&seal, newer).expect("writes");
+
+    let report = verify(&path, &Options::default(), &mut |_| {}).expect("scrubs");
+    let [found] = &report.findings[..] else {
+        panic!("{:?}", report.findings);
+    };
+    assert_eq!(
+        (found.kind, &*found.file),
+        (FindingKind::Extra, "catalog/SEAL")
+    );
+    assert!(found.message.contains("a newer release"), "{found:?}");
+    assert!(report.is_ok());
+
+    assert_eq!(open_ask_and_close(&path), sound);
+    assert!(!path.join("catalog/db.damaged").exists(), "it was sound");
+    let rebuilt = fs::read(&seal).expect("sealed again");
+    assert_eq!(rebuilt[..8], ours[..8], "in this release's version");
 }

@@ -2,27 +2,29 @@
 //!
 //! | keyspace | key | value |
 //! | --- | --- | --- |
-//! | locators | scope key, 0x00, id | file number, row: LEB128 |
+//! | locators | scope key, 0x00, id | file number, LEB128 |
 //! | hashes | scope key, 0x00, xxh3-64 of the text, little-endian | id |
 //!
 //! A scope's key ends with 0x00 and no component is empty, so scope and rest split in one way.
 //! Entries of records that were forgotten or compacted away stay until the next rebuild: a
 //! locator is a hint, and so is a hash, which two texts may share. Where a compaction's inputs
 //! were taken in, its output is not: their hashes are the same, and their locators lead to it
-//! as long as the catalog is open.
+//! (`moved`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use chronolith_segments::{Partition, Scope};
 use chronolith_vfs::Env;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::moved::Moved;
 use super::{Fault, journal};
 use crate::version::LiveSegment;
 
@@ -50,49 +52,40 @@ pub(super) struct Known {
     pub(super) watermark: u64,
     /// Locators written.
     pub(super) locators: u64,
-    /// File numbers of the segments it has taken in and that were live then.
+    /// File numbers of the live segments that it has taken in or followed.
     pub(super) segments: BTreeSet<u64>,
+    /// Where the rows of segments went that were followed.
+    pub(super) moved: Moved,
 }
 
-/// Where a record was.
+/// The segment where a record was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Locator {
     pub(crate) file_number: u64,
-    pub(crate) row: u32,
 }
 
 impl Locator {
     fn encode(self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(10);
-        for mut number in [self.file_number, u64::from(self.row)] {
-            while number >= 0x80 {
-                bytes.push(number.to_le_bytes()[0] | 0x80);
-                number >>= 7;
-            }
-            bytes.push(number.to_le_bytes()[0]);
+        let (mut bytes, mut number) = (Vec::with_capacity(10), self.file_number);
+        while number >= 0x80 {
+            bytes.push(number.to_le_bytes()[0] | 0x80);
+            number >>= 7;
         }
+        bytes.push(number.to_le_bytes()[0]);
         bytes
     }
 
     /// `None` for bytes that are no locator.
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut numbers = [0_u64; 2];
-        let mut bytes = bytes.iter();
-        for number in &mut numbers {
-            let mut shift = 0;
-            loop {
-                let byte = bytes.next()?;
-                *number |= u64::from(byte & 0x7f).checked_shl(shift)?;
-                shift += 7;
-                if byte & 0x80 == 0 {
-                    break;
-                }
-            }
+        let (last, before) = bytes.split_last()?;
+        if last & 0x80 != 0 || !before.iter().all(|byte| byte & 0x80 != 0) {
+            return None;
         }
-        Some(Self {
-            file_number: numbers[0],
-            row: u32::try_from(numbers[1]).ok()?,
-        })
+        let mut file_number = 0_u64;
+        for (byte, shift) in bytes.iter().zip((0_u32..).step_by(7)) {
+            file_number |= u64::from(byte & 0x7f).checked_shl(shift)?;
+        }
+        Some(Self { file_number })
     }
 }
 
@@ -108,32 +101,8 @@ pub(super) struct Db {
 pub(super) struct Handles {
     locators: Keyspace,
     hashes: Keyspace,
-    moved: Arc<Moved>,
-}
-
-/// Where the rows of compacted segments went, as far as this opening saw it.
-#[derive(Default)]
-struct Moved(Mutex<BTreeMap<u64, u64>>);
-
-impl Moved {
-    /// Notes that the rows of `inputs`, and what had gone there, are in `output`.
-    fn note(&self, inputs: &[u64], output: u64) {
-        let mut moved = self.lock();
-        for to in moved.values_mut().filter(|to| inputs.contains(to)) {
-            *to = output;
-        }
-        moved.extend(inputs.iter().map(|input| (*input, output)));
-    }
-
-    /// The file where the rows of a file are now.
-    fn resolve(&self, file_number: u64) -> u64 {
-        *self.lock().get(&file_number).unwrap_or(&file_number)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
-        // A half-noted move is a hint that leads nowhere.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    /// As `Known` has it.
+    moved: Arc<ArcSwap<Moved>>,
 }
 
 impl fmt::Debug for Db {
@@ -168,7 +137,7 @@ impl Db {
         let handles = Handles {
             locators,
             hashes,
-            moved: Arc::default(),
+            moved: Arc::new(ArcSwap::from_pointee(known.moved.clone())),
         };
         Ok(Self {
             database,
@@ -199,18 +168,34 @@ impl Db {
             if self.known.segments.contains(&number) {
                 continue;
             }
-            let inputs = segment.segment.lineage();
-            if !inputs.is_empty() && inputs.iter().all(|i| self.known.segments.contains(i)) {
-                self.handles.moved.note(inputs, number);
-            } else if !self.take_in(segment, is_stopped)? {
+            if !self.note_moved(segment) && !self.take_in(segment, is_stopped)? {
                 return Ok(());
             }
             self.known.segments.insert(number);
         }
+        self.known.moved.keep_live(&live);
+        self.share_moved();
         self.known.segments = live;
         self.known.generation = generation;
         self.known.watermark = flushed_seq;
         Ok(())
+    }
+
+    /// Leads the locators of a compaction's inputs to its output; false where they are not all
+    /// known, or too many are led on.
+    fn note_moved(&mut self, live: &LiveSegment) -> bool {
+        let inputs = live.segment.lineage();
+        let is_noted = !inputs.is_empty()
+            && inputs.iter().all(|i| self.known.segments.contains(i))
+            && self.known.moved.note(inputs, live.entry.file_number);
+        if is_noted {
+            self.share_moved();
+        }
+        is_noted
+    }
+
+    fn share_moved(&self) {
+        self.handles.moved.store(Arc::new(self.known.moved.clone()));
     }
 
     /// Writes a segment's entries; false where it was stopped half-way.
@@ -235,7 +220,6 @@ impl Db {
                 let text = segment.stored(row).map_err(fault)?.text;
                 let locator = Locator {
                     file_number: live.entry.file_number,
-                    row,
                 };
                 let place = key(&scope, id.as_bytes());
                 batch.insert(&self.handles.locators, place, locator.encode());
@@ -292,10 +276,8 @@ impl Handles {
             .map_err(fault)?;
         Ok(value.and_then(|value| {
             let locator = Locator::decode(&value)?;
-            Some(Locator {
-                file_number: self.moved.resolve(locator.file_number),
-                ..locator
-            })
+            let file_number = self.moved.load().resolve(locator.file_number);
+            Some(Locator { file_number })
         }))
     }
 }
@@ -318,8 +300,7 @@ mod tests {
             for at in start..to.min(start + 1000) {
                 let id = format!("record-{at:090}");
                 let locator = Locator {
-                    file_number: 7,
-                    row: at,
+                    file_number: u64::from(at),
                 };
                 let place = key(scope().key(), id.as_bytes());
                 batch.insert(&db.handles.locators, place, locator.encode());
@@ -328,21 +309,12 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_locator_leads_to_where_compactions_took_its_row() {
-        let moved = Moved::default();
-        moved.note(&[1, 2], 5);
-        moved.note(&[3], 6);
-        moved.note(&[5, 6], 9);
-        let found = [1, 2, 3, 4, 5, 6, 9].map(|file_number| moved.resolve(file_number));
-        assert_eq!(found, [9, 9, 9, 4, 9, 9, 9]);
-    }
-
     fn check(db: &Db, upto: u32) {
         for at in (0..upto).step_by(997).chain([upto - 1]) {
             let id = format!("record-{at:090}");
             let found = db.handles.locate(&scope(), &id).expect("read");
-            assert_eq!(found.map(|found| found.row), Some(at));
+            let file_number = u64::from(at);
+            assert_eq!(found, Some(Locator { file_number }));
         }
     }
 
@@ -357,11 +329,12 @@ mod tests {
 
     #[test]
     fn a_locator_comes_back_and_damage_is_none() {
-        for (file_number, row) in [(0, 0), (127, 128), (1 << 40, 3 << 20), (u64::MAX, u32::MAX)] {
-            let locator = Locator { file_number, row };
+        for file_number in [0, 127, 128, 1 << 40, u64::MAX] {
+            let locator = Locator { file_number };
             let bytes = locator.encode();
             assert_eq!(Locator::decode(&bytes), Some(locator));
             assert_eq!(Locator::decode(&bytes[..bytes.len() - 1]), None);
+            assert_eq!(Locator::decode(&[&bytes[..], &[1]].concat()), None);
         }
         assert_eq!(Locator::decode(&[0xff; 40]), None);
     }

@@ -13,10 +13,12 @@
 //! amount of memory, after one flipped bit. A panic inside it ends it, not the caller.
 //!
 //! * [`Catalog`]: the handle that the engine holds.
-//! * `db`: keyspaces and what is in them. `seal`: the proof. `journal`: how long they get.
+//! * `db`: keyspaces and what is in them. `moved`: what compactions took elsewhere. `seal`: the
+//!   proof. `journal`: how long they get.
 
 mod db;
 mod journal;
+mod moved;
 mod seal;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

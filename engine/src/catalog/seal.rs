@@ -6,9 +6,10 @@
 //!
 //! The seal lists every file below the database's directory with its length and digest. A
 //! file more or less, another length or digest: the seal proves nothing and the catalog is
-//! rebuilt. What a crash left behind has no seal. Files of an earlier version are sound and
-//! rebuilt all the same.
+//! rebuilt. What a crash left behind has no seal. Files of another version are rebuilt all the
+//! same and are no damage: earlier ones are compared, of later ones nothing is known.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +29,7 @@ pub(crate) const SEAL_TEMP: &str = "SEAL.tmp";
 pub(crate) const ASIDE_DIR: &str = "db.damaged";
 /// The last byte of the magic is the version of what the files hold.
 const MAGIC: [u8; 7] = *b"chrocat";
-/// 0: locators of fixed width with their seqs, hashes of 128 bits.
+/// 0: locators of fixed width with their seqs, hashes of 128 bits, nothing moved.
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 8 + 16 + 4;
 const DIGEST_BYTES: usize = 16;
@@ -42,6 +43,16 @@ const CHUNK_BYTES: usize = 1 << 20;
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Sealed {
     known: Known,
+    files: Vec<SealedFile>,
+}
+
+/// What version 0 seals.
+#[derive(Deserialize)]
+struct SealedV0 {
+    _generation: u64,
+    watermark: u64,
+    _locators: u64,
+    _segments: BTreeSet<u64>,
     files: Vec<SealedFile>,
 }
 
@@ -89,6 +100,8 @@ pub(crate) struct Compared {
     pub(crate) files: Vec<(String, u64)>,
     /// How far the catalog had followed; 0 where the seal cannot be read.
     pub(crate) watermark: u64,
+    /// The seal's version where a later release wrote it: nothing is known of the files.
+    pub(crate) later: Option<u8>,
     /// Files that are not as the seal says, and how.
     pub(crate) differences: Vec<(String, String)>,
 }
@@ -106,15 +119,14 @@ pub(crate) fn compare(env: &Env, dir: &Path, store_id: &StoreId) -> io::Result<O
     let mut compared = Compared {
         files: vec![(SEAL_NAME.to_owned(), before.len() as u64)],
         watermark: 0,
+        later: None,
         differences: Vec::new(),
     };
-    let body = verified_body(&before, store_id).map(|(_, body)| body);
-    let sealed = body.map(postcard::from_bytes::<Sealed>);
-    match sealed {
-        Some(Ok(sealed)) => {
-            compared.watermark = sealed.known.watermark;
+    match what_is_sealed(&before, store_id) {
+        Ok((watermark, sealed)) => {
+            compared.watermark = watermark;
             match list_files(env, &dir.join(DB_DIR)) {
-                Ok(files) => compared.note(&files, &sealed.files),
+                Ok(files) => compared.note(&files, &sealed),
                 Err(error) if is_missing(&error) => {
                     let message = "is missing though the seal lists it".to_owned();
                     compared.differences.push((DB_DIR.to_owned(), message));
@@ -122,7 +134,8 @@ pub(crate) fn compare(env: &Env, dir: &Path, store_id: &StoreId) -> io::Result<O
                 Err(error) => return Err(error),
             }
         }
-        Some(Err(_)) | None => {
+        Err(Some(later)) => compared.later = Some(later),
+        Err(None) => {
             let message = "magic, store, length or digest mismatch".to_owned();
             compared.differences.push((SEAL_NAME.to_owned(), message));
         }
@@ -159,6 +172,20 @@ impl Compared {
     }
 }
 
+/// The watermark and the files of a seal up to this version; a whole seal of a later version
+/// gives that one, damage none.
+fn what_is_sealed(bytes: &[u8], store_id: &StoreId) -> Result<(u64, Vec<SealedFile>), Option<u8>> {
+    let sealed = match verified_body(bytes, store_id).ok_or(None)? {
+        (0, body) => postcard::from_bytes(body).map(|v0: SealedV0| (v0.watermark, v0.files)),
+        (VERSION, body) => {
+            let sealed = postcard::from_bytes(body);
+            sealed.map(|sealed: Sealed| (sealed.known.watermark, sealed.files))
+        }
+        (later, _) => return Err(Some(later)),
+    };
+    sealed.map_err(|_| None)
+}
+
 fn read_seal(env: &Env, dir: &Path) -> io::Result<Vec<u8>> {
     let file = env.vfs.open_read(&dir.join(SEAL_NAME))?;
     let len = file.len()?;
@@ -170,7 +197,7 @@ fn read_seal(env: &Env, dir: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The version and the body of a seal of this store that is whole.
+/// The version, whichever it is, and the body of a seal of this store that is whole.
 fn verified_body<'a>(bytes: &'a [u8], store_id: &StoreId) -> Option<(u8, &'a [u8])> {
     let (sealed, digest) = bytes.split_at_checked(bytes.len().checked_sub(DIGEST_BYTES)?)?;
     if digest != xxh3_128(sealed).to_le_bytes() {
@@ -178,7 +205,7 @@ fn verified_body<'a>(bytes: &'a [u8], store_id: &StoreId) -> Option<(u8, &'a [u8
     }
     let (header, body) = sealed.split_at_checked(HEADER_BYTES)?;
     let length = u32::from_le_bytes(header[24..].try_into().ok()?);
-    let is_ours = header[..7] == MAGIC && header[7] <= VERSION && header[8..24] == *store_id;
+    let is_ours = header[..7] == MAGIC && header[8..24] == *store_id;
     (is_ours && body.len() == length as usize).then_some((header[7], body))
 }
 
@@ -191,7 +218,7 @@ pub(super) fn remove(env: &Env, dir: &Path) -> Result<(), Fault> {
 }
 
 /// Makes an empty catalog directory. Files under a seal that does not fit are damaged and are
-/// kept aside; files of an earlier version, or without a seal as a crash leaves them, go.
+/// kept aside; files of another version, or without a seal as a crash leaves them, go.
 pub(super) fn clear(env: &Env, dir: &Path, store_id: &StoreId) -> Result<(), Fault> {
     let vfs = &*env.vfs;
     match vfs.create_dir(dir) {
@@ -202,11 +229,11 @@ pub(super) fn clear(env: &Env, dir: &Path, store_id: &StoreId) -> Result<(), Fau
     if vfs.stat(&db).is_err() {
         return remove(env, dir);
     }
-    let is_earlier = || {
+    let is_other_version = || {
         let bytes = read_seal(env, dir).ok()?;
-        Some(verified_body(&bytes, store_id)?.0 < VERSION)
+        Some(verified_body(&bytes, store_id)?.0 != VERSION)
     };
-    if vfs.stat(&dir.join(SEAL_NAME)).is_ok() && is_earlier() != Some(true) {
+    if vfs.stat(&dir.join(SEAL_NAME)).is_ok() && is_other_version() != Some(true) {
         if vfs.stat(&aside).is_ok() {
             vfs.remove_dir_all(&aside).map_err(fault)?;
         }

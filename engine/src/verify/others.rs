@@ -39,6 +39,18 @@ pub(super) fn check_catalog(
         }
         Err(source) => return Err(Error::io("read", path, source)),
     };
+    if let Some(version) = sealed.later {
+        run.find(VerifyFinding::new(
+            FindingKind::Extra,
+            format!("{CATALOG_DIR}/{}", catalog::SEAL_NAME),
+            "file",
+            None,
+            format!(
+                "written by a newer release (version {version}), so nothing here reads the \
+                 catalog; the next open for writing rebuilds it"
+            ),
+        ));
+    }
     let mut differences = sealed.differences;
     // Read after the seal, so a writer that closed meanwhile is not ahead of it.
     let now = manifest::load_read_only(&*options.env.vfs, dir).ok();

@@ -17,7 +17,8 @@ pub enum FindingKind {
     /// The end of the log is not whole and was never proven durable: what a crash leaves. The
     /// next open for writing drops it.
     Tail,
-    /// A name that the engine does not make. Nothing reads it.
+    /// A name that the engine does not make, or the catalog of a newer release. Nothing reads
+    /// it.
     Extra,
 }
 

@@ -69,12 +69,13 @@ pub(super) fn run(bytes: &[u8]) -> bool {
     report.findings.is_empty() && report.files.iter().any(|file| of_catalog(&file.file))
 }
 
-/// Seals over the file, one of an earlier version among them, and over none.
-pub(super) fn seeds() -> [(&'static str, Vec<u8>); 3] {
+/// Seals over the file, of an earlier version and of a later one too, and over none.
+pub(super) fn seeds() -> [(&'static str, Vec<u8>); 4] {
     let seal = |version: u8, files: &[u8]| {
         let header = [&b"chrocat"[..], &[version], &store_id()[..]].concat();
-        // Generation, watermark, locators, and two segments.
-        let body = [&[3, 1, 40, 2, 1, 7], files].concat();
+        // Generation, watermark, locators, two segments, and where a third one went.
+        let moved: &[u8] = if version == 0 { &[] } else { &[1, 5, 7] };
+        let body = [&[3, 1, 40, 2, 1, 7], moved, files].concat();
         (FORGE.put_together)(&[header, body])
     };
     let mut one = vec![1, 5];
@@ -90,5 +91,6 @@ pub(super) fn seeds() -> [(&'static str, Vec<u8>); 3] {
         ("valid-one-file", seal(1, &one)),
         ("valid-earlier", seal(0, &one)),
         ("odd-no-file", seal(1, &[0])),
+        ("odd-later", seal(2, &one)),
     ]
 }

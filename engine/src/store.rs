@@ -399,7 +399,8 @@ impl Store {
         crate::verify(self.path(), &self.inner.options, progress)
     }
 
-    /// Flushes, syncs and seals. Other clones of the handle refuse writes from now on.
+    /// Flushes, syncs and seals. Other clones of the handle refuse writes from now on. A merge
+    /// that is going on is given up, and picked again after the next open.
     ///
     /// On a full disk the reserve is used; where that is too small for the flush, the log keeps
     /// what was not flushed, and the next open replays it.

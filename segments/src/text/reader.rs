@@ -29,7 +29,7 @@ pub(crate) struct TextBlocks {
     offsets: Packed,
     raw_lens: Packed,
     dictionary: Option<TextDictionary>,
-    /// The block decompressed last: a merge asks for its rows one after the other.
+    /// The block decompressed last: those who read rows one after the other ask for it again.
     last_block: Mutex<Option<(u32, Arc<[u8]>)>>,
 }
 

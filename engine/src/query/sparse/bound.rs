@@ -8,7 +8,9 @@
 use chronolith_segments::TermBounds;
 
 use super::table::narrow;
+use crate::query::analyse::{QueryTerm, QueryTerms};
 use crate::query::bm25::TermScorer;
+use crate::query::lookup::Found;
 
 /// No posting under these bounds contributes more.
 pub(super) fn term_bound(scorer: TermScorer, bounds: &TermBounds) -> i64 {
@@ -17,6 +19,33 @@ pub(super) fn term_bound(scorer: TermScorer, bounds: &TermBounds) -> i64 {
         .map(|(freq, length)| scorer.score(*freq, *length))
         .max()
         .unwrap_or(0)
+}
+
+/// What no row of the view has more than, by the bounds of its lists.
+pub(super) fn sum_bound(query: &QueryTerms, found: &Found<'_>) -> i64 {
+    sum_of(query, |term| {
+        let entry = found.entry(term.place)?;
+        Some(term_bound(term.scorer, &entry.bounds))
+    })
+}
+
+/// As [`sum_bound`], but of words by their formula alone. Impacts above their bounds are found
+/// when they are read.
+pub(super) fn most(query: &QueryTerms, found: &Found<'_>) -> i64 {
+    sum_of(query, |term| {
+        let entry = found.entry(term.place)?;
+        Some(match term.scorer.is_linear() {
+            true => term_bound(term.scorer, &entry.bounds),
+            false => term.scorer.ceiling(),
+        })
+    })
+}
+
+fn sum_of(query: &QueryTerms, bound: impl Fn(&QueryTerm) -> Option<i64>) -> i64 {
+    let bound = &bound;
+    let groups = query.groups.iter();
+    let best = groups.filter_map(|group| group.members.iter().filter_map(bound).max());
+    query.terms.iter().filter_map(bound).sum::<i64>() + best.sum::<i64>()
 }
 
 /// Lengths that differ by less than this share what a row can gain at most.

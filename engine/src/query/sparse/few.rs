@@ -10,7 +10,7 @@ use chronolith_segments::{Run, SegmentError, TimeOrder};
 use crate::query::view::View;
 
 /// What looking one row up in one list costs, in postings read.
-const POSTINGS_A_LOOKUP: u64 = 16;
+pub(super) const POSTINGS_A_LOOKUP: u64 = 16;
 /// Postings that are read without a look at the filters.
 const POSTINGS_MIN: u64 = 1024;
 

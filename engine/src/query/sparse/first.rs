@@ -8,14 +8,13 @@
 
 use chronolith_segments::{Run, SegmentError};
 
+use super::few::POSTINGS_A_LOOKUP;
 use super::run::{List, Scored};
 
 /// From how many postings on the few rows are worth their price.
 const POSTINGS_MIN: u64 = 4096;
-/// How many postings are read in the time that all lists are asked for one of the rows, as a
-/// share of all postings: what the few rows may cost.
-const POSTINGS_A_LOOKUP: u64 = 16;
-/// Most look-ups that the few rows may take.
+/// Most look-ups that the few rows may take; else as many as cost what reading all postings
+/// does.
 const LOOKUPS_MAX: u64 = 1024;
 /// The k-th best of less rows than this many times k says little.
 const TIMES_K: u64 = 2;

@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use chronolith_segments::SegmentError;
 use chronolith_vfs::{Job, Threads};
 
-use super::bound::{ByLength, LengthClasses, term_bound};
+use super::bound::{ByLength, LengthClasses, most, sum_bound, term_bound};
 use super::few;
 use super::first;
 use super::group::{Group, Member};
@@ -22,7 +22,6 @@ use super::pace::Pace;
 use super::run::{List, RunScorer, Scored, Scratch};
 use super::table::TermTable;
 use super::{Sparse, SparseCounters, SparseOutcome, exhaustive};
-use crate::query::analyse::{QueryTerm, QueryTerms};
 use crate::query::bm25::shown;
 use crate::query::clauses::RunFilter;
 use crate::query::lookup::Found;
@@ -432,33 +431,6 @@ impl<'w, 'v> Visit<'w, 'v> {
         }
         outcome
     }
-}
-
-/// What no row of the view has more than, by the bounds of its lists.
-fn sum_bound(query: &QueryTerms, found: &Found<'_>) -> i64 {
-    sum_of(query, |term| {
-        let entry = found.entry(term.place)?;
-        Some(term_bound(term.scorer, &entry.bounds))
-    })
-}
-
-/// As [`sum_bound`], but of words by their formula alone. Impacts above their bounds are found
-/// when they are read.
-fn most(query: &QueryTerms, found: &Found<'_>) -> i64 {
-    sum_of(query, |term| {
-        let entry = found.entry(term.place)?;
-        Some(match term.scorer.is_linear() {
-            true => term_bound(term.scorer, &entry.bounds),
-            false => term.scorer.ceiling(),
-        })
-    })
-}
-
-fn sum_of(query: &QueryTerms, bound: impl Fn(&QueryTerm) -> Option<i64>) -> i64 {
-    let bound = &bound;
-    let groups = query.groups.iter();
-    let best = groups.filter_map(|group| group.members.iter().filter_map(bound).max());
-    query.terms.iter().filter_map(bound).sum::<i64>() + best.sum::<i64>()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -122,6 +122,7 @@ mod tests {
             rows,
             dead_rows: 0,
             bytes: u64::from(rows) * 200,
+            loose_rows: 0,
         };
         days.map(segment).collect()
     }
@@ -234,6 +235,7 @@ mod tests {
         assert!(pick(&others).is_some());
         let wide = others.into_iter().map(|segment| Candidate {
             bytes: CLIMB_BYTES_MAX / 3,
+            loose_rows: 0,
             ..segment
         });
         assert_eq!(pick(&wide.collect::<Vec<_>>()), None, "more than its bytes");

@@ -8,6 +8,7 @@
 //! * [`Bucket`], [`bucket_of`]: the ladder of half-open windows of event time.
 //! * [`choose_buckets`]: how a flush cuts a memtable.
 //! * [`pick`]: which segments become one; `climb`: when those of neighbouring buckets do.
+//! * [`Clusterer`]: which rows of a scope a merge puts together; [`plan_runs`]: how many runs.
 //! * [`simulate`]: picks replayed over metadata alone.
 //!
 //! The rows themselves are merged by `chronolith_segments::write_segment`, the one path for
@@ -16,6 +17,7 @@
 
 mod bucket;
 mod climb;
+mod cluster;
 mod pick;
 mod simulate;
 
@@ -23,5 +25,8 @@ pub use bucket::{
     Bucket, FLUSH_BYTES_MIN, FLUSH_ROWS_MIN, RowAge, bucket_of, choose_buckets, smallest_bucket,
 };
 pub use climb::{CLIMB_BYTES_MAX, CLIMB_ROWS_MAX, CLIMB_SEGMENTS_MIN};
-pub use pick::{Candidate, DEAD_SHARE, MERGE_ROWS_MAX, Pick, Reason, SMALL_ROWS, pick};
+pub use cluster::{Clusterer, RunPlan, RunPolicy, RunReason, plan_runs};
+pub use pick::{
+    Candidate, DEAD_SHARE, LOOSE_ROWS_MIN, MERGE_ROWS_MAX, Pick, Reason, SMALL_ROWS, pick,
+};
 pub use simulate::simulate;

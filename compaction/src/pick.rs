@@ -1,6 +1,6 @@
 //! Which segments become one? From metadata alone, with the reason.
 //!
-//! Four rules, first match wins:
+//! Five rules, first match wins:
 //!
 //! 1. A segment with many dead rows is rewritten alone.
 //! 2. Segments of one bucket whose sizes do not grow geometrically are merged: sorted by
@@ -11,6 +11,8 @@
 //! 3. When the small segments of different buckets pile up, those under the lowest window
 //!    that holds several of them are merged into it: sparse data climbs the ladder.
 //! 4. Segments of a higher window whose time has passed are merged into it: see `climb`.
+//! 5. A segment of a bucket whose time has passed, with many rows that a merge would lay out by
+//!    their vectors and that no merge has seen, is rewritten alone, once.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,6 +34,10 @@ const LARGE_FANOUT: usize = 4;
 /// has more rows than this many times those of the others: then late rows wait for company.
 const PASSED_SHARE: u64 = 4;
 
+/// A segment is rewritten alone for so many rows of its large scopes that no merge has laid out:
+/// a search by vector leaves rows out where tens of thousands pass, and these never.
+pub const LOOSE_ROWS_MIN: u32 = 8192;
+
 /// What a pick must know of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
@@ -45,6 +51,8 @@ pub struct Candidate {
     pub dead_rows: u32,
     /// Its size.
     pub bytes: u64,
+    /// Rows of large scopes with vectors that no merge has laid out: 0 for what a merge wrote.
+    pub loose_rows: u32,
 }
 
 /// Why a compaction was picked.
@@ -77,6 +85,11 @@ pub enum Reason {
         /// How many segments.
         segments: usize,
     },
+    /// Rows with vectors lie as a flush left them.
+    Loose {
+        /// How many.
+        rows: u32,
+    },
     /// The caller asked for everything.
     Forced {
         /// How many segments.
@@ -102,6 +115,9 @@ impl fmt::Display for Reason {
                     f,
                     "{segments} segments of a wider window whose time has passed"
                 )
+            }
+            Self::Loose { rows } => {
+                write!(f, "{rows} rows with vectors were never laid out")
             }
             Self::Forced { segments } => write!(f, "asked for: {segments} segments"),
         }
@@ -140,6 +156,7 @@ pub fn pick(
         .or_else(|| pick_same_bucket(segments, newest_us, force))
         .or_else(|| pick_small_pile(segments, base_us, ladder, force))
         .or_else(|| pick_climb(segments, newest_us, base_us, ladder))
+        .or_else(|| pick_loose(segments, newest_us, force))
 }
 
 pub(crate) fn pick_of(chosen: &[Candidate], bucket: Bucket, reason: Reason) -> Pick {
@@ -163,6 +180,20 @@ fn pick_dead(segments: &[Candidate], force: bool) -> Option<Pick> {
     let reason = Reason::Dead {
         dead_rows: segment.dead_rows,
         rows: segment.rows,
+    };
+    Some(pick_of(&[*segment], segment.bucket, reason))
+}
+
+/// The oldest that nothing else will merge soon.
+fn pick_loose(segments: &[Candidate], newest_us: i64, force: bool) -> Option<Pick> {
+    let passed = |segment: &&Candidate| force || segment.bucket.end_us <= newest_us;
+    let segment = segments
+        .iter()
+        .filter(|segment| segment.loose_rows >= LOOSE_ROWS_MIN)
+        .filter(passed)
+        .min_by_key(|segment| segment.file_number)?;
+    let reason = Reason::Loose {
+        rows: segment.loose_rows,
     };
     Some(pick_of(&[*segment], segment.bucket, reason))
 }
@@ -289,6 +320,7 @@ mod tests {
             rows,
             dead_rows: 0,
             bytes: u64::from(rows) * 100,
+            loose_rows: 0,
         }
     }
 
@@ -396,5 +428,29 @@ mod tests {
         assert_eq!(pick(&huge, DAY, &LADDER, NOW, false), None);
         assert_eq!(pick(&huge, DAY, &LADDER, NOW, true), None);
         assert_eq!(pick(&[segment(1, 0, 0, 10)], DAY, &LADDER, NOW, true), None);
+    }
+
+    #[test]
+    fn rows_that_no_merge_has_laid_out_are_rewritten_once() {
+        let mut loose = segment(1, 3, 0, 20_000);
+        loose.loose_rows = 20_000;
+        let later = segment(2, 9, 0, 100);
+        let picked = pick(&[loose, later], DAY, &LADDER, NOW, false).expect("a pick");
+        assert_eq!((picked.inputs, picked.bucket), (vec![1], loose.bucket));
+        assert_eq!(picked.reason, Reason::Loose { rows: 20_000 });
+        // The newest bucket still gets rows, and a merge of them lays all out.
+        assert_eq!(pick(&[loose], DAY, &LADDER, NOW, false), None);
+        assert!(pick(&[loose], DAY, &LADDER, NOW, true).is_some());
+        let few = Candidate {
+            loose_rows: LOOSE_ROWS_MIN - 1,
+            ..loose
+        };
+        assert_eq!(pick(&[few, later], DAY, &LADDER, NOW, false), None);
+        let (idle, rewritten) = simulate(vec![loose, later], DAY, &LADDER, NOW);
+        assert_eq!(
+            (idle.len(), rewritten),
+            (2, 20_000),
+            "what a merge wrote is not loose"
+        );
     }
 }

@@ -34,6 +34,7 @@ pub fn simulate(
                 rows,
                 dead_rows: 0,
                 bytes,
+                loose_rows: 0,
             });
             next += 1;
         }

@@ -88,7 +88,8 @@ pub use chronolith_wal::WalError;
 pub use error::{Error, ErrorKind};
 pub use maintain::Compacted;
 pub use options::{
-    BUCKET_MAX_US, BUCKET_MIN_US, DAY_US, Durability, Maintenance, Options, ReadMode, Setup,
+    BUCKET_MAX_US, BUCKET_MIN_US, DAY_US, Durability, Maintenance, Options, ReadMode, RunPolicy,
+    Setup,
 };
 pub use query::*;
 pub use reader::ReadOnlyStore;

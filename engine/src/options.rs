@@ -85,6 +85,9 @@ impl Setup {
     }
 }
 
+use crate::query::PROBE_ROWS_MIN;
+/// How large runs of vectors are.
+pub use chronolith_compaction::RunPolicy;
 /// How sealed segments are read.
 pub use chronolith_segments::ReadMode;
 
@@ -126,6 +129,12 @@ pub struct Options {
     /// Many writers of single records get more commits a sync, each a little later: a tenth of
     /// a sync's time is a good start. A single writer would only wait.
     pub leader_wait: Duration,
+    /// How many vectors of a scope lie together where a merge lays them out by what they look
+    /// like; scopes with fewer than two such runs stay as they are.
+    pub runs: RunPolicy,
+    /// A search by vector looks at every row that passes the filters up to so many, and where
+    /// more pass at the runs that look most like the query: see [`crate::DenseWay::Runs`].
+    pub probe_rows_min: u64,
     /// Files, clock, seed and threads.
     pub env: Env,
 }
@@ -144,6 +153,8 @@ impl Default for Options {
             log_file_bytes_max: 64 << 20,
             log_preallocate_bytes: 1 << 20,
             leader_wait: Duration::ZERO,
+            runs: RunPolicy::default(),
+            probe_rows_min: PROBE_ROWS_MIN,
             env: Env::real(),
         }
     }

@@ -2,13 +2,14 @@
 
 use chronolith_segments::analyze::{Analyzed, Analyzer};
 use chronolith_segments::{
-    Prepared, Record, Refused, TokenCounter, VectorFormat, VectorSpace, prepare, prepare_replayed,
+    Coder, Prepared, Record, Refused, TokenCounter, VectorFormat, VectorSpace, code_seed, prepare,
+    prepare_replayed,
 };
 use chronolith_vfs::Env;
 
 use crate::error::Error;
 use crate::manifest::{self, Settings, StoreId};
-use crate::options::{Options, ReadMode, Setup};
+use crate::options::{Options, ReadMode, RunPolicy, Setup};
 use crate::query::Fusion;
 
 use std::path::{Path, PathBuf};
@@ -39,10 +40,14 @@ pub(crate) struct Shared {
     pub(crate) analyzer: Analyzer,
     pub(crate) analyzer_id: String,
     pub(crate) space: Option<VectorSpace>,
+    /// Makes queries for the codes of the store's vectors.
+    pub(crate) coder: Option<Coder>,
     pub(crate) token_counter: TokenCounter,
     pub(crate) fusion: Fusion,
     pub(crate) memtable_bytes_max: u64,
     pub(crate) read_mode: ReadMode,
+    pub(crate) runs: RunPolicy,
+    pub(crate) probe_rows_min: u64,
     /// Buffers that are not in use; results do not depend on what is in them.
     scratches: Mutex<Vec<Analyzed>>,
 }
@@ -64,6 +69,7 @@ impl Shared {
             .map_err(|_| unknown("the analyzer", &settings.analyzer))?;
         let token_counter = parse_counter(&settings.token_counter)
             .ok_or_else(|| unknown("the token counter", &settings.token_counter))?;
+        let space = settings.vector_space.as_ref().map(space_of);
         Ok(Self {
             env: options.env.clone(),
             dir: dir.to_path_buf(),
@@ -71,13 +77,18 @@ impl Shared {
             settings: settings.clone(),
             analyzer,
             analyzer_id: settings.analyzer.clone(),
-            space: settings.vector_space.as_ref().map(space_of),
+            coder: space
+                .as_ref()
+                .map(|space| Coder::new(space, code_seed(&store_id))),
+            space,
             token_counter,
             fusion: Fusion::Convex {
                 dense_weight: f64::from(settings.dense_weight_ppm) / 1e6,
             },
             memtable_bytes_max: options.memtable_bytes_max,
             read_mode: options.read_mode,
+            runs: options.runs,
+            probe_rows_min: options.probe_rows_min,
             scratches: Mutex::default(),
         })
     }

@@ -90,6 +90,8 @@ impl Snapshot {
             at_seq: self.seq,
             analyzer: &self.shared.analyzer,
             space: self.shared.space.as_ref(),
+            coder: self.shared.coder.as_ref(),
+            probe_rows_min: self.shared.probe_rows_min,
             fusion: self.shared.fusion,
             tag_graph: self.version.tag_graph_at(self.seq),
             clock: &*self.shared.env.clock,

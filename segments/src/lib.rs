@@ -28,6 +28,7 @@ mod error;
 pub mod format;
 mod ids;
 mod impacts;
+mod kernels;
 pub mod limits;
 mod memtable;
 mod postings;
@@ -58,24 +59,28 @@ pub use impacts::{
     IMPACT_FREQ_MAX, IMPACT_MARK, IMPACT_MAX, IMPACT_STEP, IMPACT_TOKEN_BYTES_MAX, IMPACTS_MAX,
     check_impact_token, impact_term, impact_token,
 };
+pub use kernels::sums::RowSums;
 pub use memtable::{Memtable, MemtableOptions};
 pub use prepared::{
     Prepared, TokenCounter, VectorFormat, VectorSpace, check_vector, prepare_vector,
 };
 pub use read::{
-    LENGTH_LONG, Near, Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds,
-    TermEntry, TermStream, TermVisit, TimeOrder, Zone,
+    Accept, CodeRows, LENGTH_LONG, Near, Partition, Population, Postings, Run, ScopeEntry, Stored,
+    TermBounds, TermEntry, TermStream, TermVisit, TimeOrder, WindowRows, Zone,
 };
 pub use record::{Record, RowFields, SourceClass, TIME_MAX_US, TIME_MIN_US};
 pub use scope::{KeyRange, Scope, ScopeRanges, ScopeSelector};
-pub use scores::{ScoreTable, Scores, Sums};
+pub use scores::{CLASS_LENGTHS, LENGTH_CLASSES, Needs, ScoreTable, Scores, Sums};
 pub use segment::{
     Description, Finding, RowIdentity, SalvagedSegment, Scrub, SectionDescription, Segment,
 };
 pub use stream::RowStream;
-pub use vectors::{Vectors, dot, dot_many, widen};
+pub use vectors::{
+    CodeQuery, Coder, Codes, Estimated, Nearest, ProbeShares, SHARE_ALL, ScopeRuns, VectorRuns,
+    Vectors, code_distances, code_seed, dot, dot_many, error_bound, widen,
+};
 pub use writer::{
-    MergeInput, ROW_DROPPED, SegmentMeta, SegmentRef, SegmentSpec, Written,
-    parse_segment_file_name, segment_file_name, segment_temporary_name, write_segment,
-    write_segment_while,
+    ClusterRows, Clustering, MergeInput, ROW_DROPPED, SegmentMeta, SegmentRef, SegmentSpec,
+    VectorRows, Written, parse_segment_file_name, segment_file_name, segment_temporary_name,
+    write_segment, write_segment_clustered, write_segment_while,
 };

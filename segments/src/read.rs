@@ -15,10 +15,12 @@ use roaring::RoaringBitmap;
 use crate::columns::Column;
 use crate::error::SegmentError;
 use crate::postings::ListPlace;
+use crate::prepared::VectorFormat;
 use crate::record::RowFields;
 use crate::scope::ScopeRanges;
 use crate::scores::{Scores, Sums};
 use crate::stream::{EachRow, RowStream};
+use crate::vectors::{CodeQuery, Nearest, VectorRuns, dot};
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -188,6 +190,36 @@ pub struct TermEntry {
     pub(crate) place: TermPlace,
 }
 
+/// The rows of a run in a window of event time; see [`Partition::window`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WindowRows {
+    /// All rows of a part of the run.
+    Run(Run),
+    /// These, ascending.
+    Listed(Vec<u32>),
+}
+
+/// Whether a row passes; see [`Partition::scan_codes`].
+pub type Accept<'a> = &'a mut dyn FnMut(u32) -> Result<bool>;
+
+/// The row, where it passes.
+#[inline]
+pub(crate) fn passing(accept: &mut Option<Accept<'_>>, row: u32) -> Result<Option<u32>> {
+    match accept {
+        Some(accept) => Ok(accept(row)?.then_some(row)),
+        None => Ok(Some(row)),
+    }
+}
+
+/// Rows whose codes are scanned; see [`Partition::scan_codes`].
+#[derive(Debug, Clone, Copy)]
+pub enum CodeRows<'a> {
+    /// All rows of a run, or of a part of one: in a segment any range of its rows.
+    Run(&'a Run),
+    /// These, ascending.
+    Listed(&'a [u32]),
+}
+
 /// What of a look-up is brought near beforehand; see [`Partition::bring_near`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Near {
@@ -343,6 +375,49 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
         order: TimeOrder,
         visit: &mut dyn FnMut(u32, i64) -> ControlFlow<()>,
     ) -> Result<()>;
+
+    /// The run's rows with `from_us <= event time < to_us`; `None` where they are more than
+    /// `rows_max` and no plain range. Cheaper than a walk, which gives each row's time.
+    ///
+    /// # Errors
+    /// Damage in timeline or columns.
+    fn window(
+        &self,
+        run: &Run,
+        from_us: i64,
+        to_us: i64,
+        rows_max: usize,
+    ) -> Result<Option<WindowRows>> {
+        let mut rows = Vec::new();
+        let mut take = |row, _| {
+            rows.push(row);
+            match rows.len() > rows_max {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        self.walk_time(run, from_us, to_us, TimeOrder::OldestFirst, &mut take)?;
+        rows.sort_unstable();
+        Ok((rows.len() <= rows_max).then_some(WindowRows::Listed(rows)))
+    }
+
+    /// Rows of the run that have a vector, dead ones included.
+    ///
+    /// # Errors
+    /// Damage in the vectors.
+    fn vectors_in(&self, run: &Run) -> Result<u64> {
+        let zone = self.zone();
+        if zone.vectors == zone.rows || zone.vectors == 0 {
+            let rows = self.population(run)?.rows;
+            return Ok(if zone.vectors == 0 { 0 } else { rows });
+        }
+        let (mut vectors, mut rows) = (0, Vec::new());
+        self.for_each_row(run, &mut |row| rows.push(row));
+        for row in rows {
+            vectors += u64::from(self.vector(row)?.is_some());
+        }
+        Ok(vectors)
+    }
 
     /// What is known of `term`; `None` where no row of the partition holds it.
     ///
@@ -530,6 +605,89 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Damage in the vectors.
     fn vector(&self, row: u32) -> Result<Option<Cow<'_, [u8]>>>;
+
+    /// Appends the rows of `rows` that have a vector to `found`, and to `scores` the product of
+    /// each with `query`, as [`crate::dot`] gives it. `rows` ascend; `format` is the store's.
+    ///
+    /// # Errors
+    /// Damage in the vectors.
+    fn score_rows(
+        &self,
+        query: &[f32],
+        format: VectorFormat,
+        rows: &[u32],
+        found: &mut Vec<u32>,
+        scores: &mut Vec<f32>,
+    ) -> Result<()> {
+        for row in rows {
+            if let Some(vector) = self.vector(*row)? {
+                found.push(*row);
+                scores.push(dot(query, &vector, format));
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Partition::score_rows`] of all rows of a run, in row order.
+    ///
+    /// # Errors
+    /// As [`Partition::score_rows`].
+    fn score_run(
+        &self,
+        query: &[f32],
+        format: VectorFormat,
+        run: &Run,
+        found: &mut Vec<u32>,
+        scores: &mut Vec<f32>,
+    ) -> Result<()> {
+        let mut rows = Vec::new();
+        self.for_each_row(run, &mut |row| rows.push(row));
+        self.score_rows(query, format, &rows, found, scores)
+    }
+
+    /// Seed of the codes of its vectors, see [`crate::code_seed`]; `None` where it keeps none.
+    fn code_seed(&self) -> Option<u64> {
+        None
+    }
+
+    /// Appends the code of a row's vector to `code` and gives its factor; `None`, and nothing
+    /// appended, where the row has no vector or the partition no codes.
+    ///
+    /// # Errors
+    /// Damage in the codes.
+    fn code(&self, row: u32, code: &mut Vec<u8>) -> Result<Option<f32>> {
+        let _ = (row, code);
+        Ok(None)
+    }
+
+    /// Offers those of `rows` that have a vector to `nearest`, as rows of `source`; gives how
+    /// many codes were compared. `accept` is asked for a row only where its estimate would be
+    /// kept, so a filter that most rows pass costs next to nothing; without it all pass.
+    ///
+    /// Only where [`Partition::code_seed`] is the query's: a partition without codes offers
+    /// none.
+    ///
+    /// # Errors
+    /// Damage in the codes; those of `accept`.
+    fn scan_codes(
+        &self,
+        query: &CodeQuery,
+        rows: CodeRows<'_>,
+        source: u32,
+        accept: Option<Accept<'_>>,
+        nearest: &mut Nearest,
+    ) -> Result<u64> {
+        let _ = (query, rows, source, accept, nearest);
+        Ok(0)
+    }
+
+    /// Which rows lie close together; `None` where nobody has looked.
+    ///
+    /// # Errors
+    /// Damage in the runs.
+    fn vector_runs(&self) -> Result<Option<&VectorRuns>> {
+        Ok(None)
+    }
 
     /// Text and the like. The only call that decompresses.
     ///

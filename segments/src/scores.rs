@@ -5,12 +5,13 @@
 //! does not know is asked of the query, which computes it.
 
 use crate::error::SegmentError;
+use crate::kernels::sums::{self, ADDED_MAX, RowSums};
 use crate::read::LENGTH_LONG;
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
 /// Contributions by length: a place for each value of a byte, so that no index leaves it.
-type ScoreRow = [i32; 256];
+pub(crate) type ScoreRow = [i32; 256];
 
 /// Says of a place of a [`ScoreTable`] that the query must be asked.
 const ASK: i32 = -1;
@@ -54,14 +55,30 @@ impl ScoreTable {
 
     /// As [`ScoreTable::get`]; negative where the query must be asked.
     #[inline]
-    fn at(&self, freq: u32, length: u8) -> i32 {
-        let row = (freq.wrapping_sub(1) as usize).min(Self::FREQS_MAX);
-        self.rows[row][usize::from(length)]
+    pub(crate) fn at(&self, freq: u32, length: u8) -> i32 {
+        self.rows[Self::row_of(freq) as usize][usize::from(length)]
+    }
+
+    /// Scores of a row.
+    pub(crate) const ROW_LEN: u32 = 256;
+
+    /// The row of a frequency.
+    #[inline]
+    pub(crate) fn row_of(freq: u32) -> u32 {
+        const OTHERS: u32 = 4;
+        const { assert!(OTHERS as usize == Self::FREQS_MAX) };
+        freq.wrapping_sub(1).min(OTHERS)
+    }
+
+    /// All scores, row by row.
+    #[inline]
+    pub(crate) fn flat(&self) -> &[i32] {
+        self.rows.as_flattened()
     }
 
     /// Contributions of a single occurrence.
     #[inline]
-    fn once(&self) -> &ScoreRow {
+    pub(crate) fn once(&self) -> &ScoreRow {
         &self.rows[0]
     }
 }
@@ -103,16 +120,11 @@ impl Scores<'_> {
     /// For a row outside the window, and for more rows than 128.
     #[inline]
     pub(crate) fn add(&self, rows: &[u32], freqs: &[u32], sums: &mut Sums<'_>) -> Result<()> {
-        let (start, mut seen) = (sums.start, 0);
+        let start = sums.start;
         let Some((window, lengths)) = sums.with_lengths(self.lengths) else {
             return self.add_asked(rows, freqs, sums);
         };
-        for (row, freq) in rows.iter().zip(freqs) {
-            let place = row.wrapping_sub(start) as usize;
-            let score = self.table.at(*freq, lengths[place]);
-            seen |= score;
-            window[place] += score;
-        }
+        let seen = sums::add((rows, freqs), start, self.table, lengths, window);
         if seen < 0 {
             self.ask_unknown(rows, freqs, sums)?;
         }
@@ -123,16 +135,11 @@ impl Scores<'_> {
     /// As [`Scores::add`] where every frequency is 1.
     #[inline]
     pub(crate) fn add_once(&self, rows: &[u32], sums: &mut Sums<'_>) -> Result<()> {
-        let (start, once, mut seen) = (sums.start, self.table.once(), 0);
+        let start = sums.start;
         let Some((window, lengths)) = sums.with_lengths(self.lengths) else {
             return self.add_asked(rows, &[1; ADDED_MAX], sums);
         };
-        for row in rows {
-            let place = row.wrapping_sub(start) as usize;
-            let score = once[usize::from(lengths[place])];
-            seen |= score;
-            window[place] += score;
-        }
+        let seen = sums::add_once(rows, start, self.table.once(), lengths, window);
         if seen < 0 {
             self.ask_unknown(rows, &[1; ADDED_MAX], sums)?;
         }
@@ -163,9 +170,6 @@ impl Scores<'_> {
         Ok(())
     }
 }
-
-/// Most postings that are added at once: a block of a list.
-const ADDED_MAX: usize = 128;
 
 /// One sum a row of a window, and which rows were added to.
 pub struct Sums<'a> {
@@ -207,6 +211,98 @@ impl Sums<'_> {
             touched.push(row);
         }
         self.postings += 1;
+    }
+}
+
+/// Lengths that differ by less than this need the same.
+pub const CLASS_LENGTHS: u8 = 8;
+/// Classes of lengths; the last one is of all longer rows.
+pub const LENGTH_CLASSES: usize = 8;
+
+/// What each row must have to be taken, by its length.
+#[derive(Debug)]
+pub struct Needs<'a> {
+    of_length: ScoreRow,
+    least: i32,
+    /// One byte a row; empty where they are not known.
+    lengths: &'a [u8],
+}
+
+impl<'a> Needs<'a> {
+    /// Of the rows of each class; `lengths` has a byte a row, or none at all: then each row
+    /// needs the least of them.
+    pub fn new(by_class: [i32; LENGTH_CLASSES], lengths: &'a [u8]) -> Self {
+        let mut of_length = [by_class[LENGTH_CLASSES - 1]; 256];
+        let classes = of_length.chunks_mut(usize::from(CLASS_LENGTHS));
+        for (lengths, need) in classes.zip(by_class) {
+            lengths.fill(need);
+        }
+        Self {
+            least: by_class.into_iter().min().unwrap_or(0),
+            of_length,
+            lengths,
+        }
+    }
+
+    /// What any row needs at least.
+    #[inline]
+    pub fn least(&self) -> i32 {
+        self.least
+    }
+
+    /// What `row` needs.
+    #[inline]
+    pub fn of(&self, row: u32) -> i32 {
+        match self.lengths.get(row as usize) {
+            Some(length) => self.of_length[usize::from(*length)],
+            None => self.least,
+        }
+    }
+
+    /// What rows of each length need, and the lengths of `len` rows from `start` on; `None`
+    /// where they are not known.
+    #[inline]
+    pub(crate) fn window(&self, start: u32, len: usize) -> Option<(&ScoreRow, &'a [u8])> {
+        let lengths = self.lengths.get(start as usize..)?.get(..len)?;
+        Some((&self.of_length, lengths))
+    }
+
+    /// Leaves of `rows` those whose sums are enough.
+    ///
+    /// # Panics
+    /// Where rows and sums are not as many.
+    pub fn keep(&self, rows: &mut Vec<u32>, found: &mut Vec<i32>) {
+        assert_eq!(rows.len(), found.len(), "rows and their sums");
+        let mut len = 0;
+        for at in 0..rows.len() {
+            let (row, sum) = (rows[at], found[at]);
+            (rows[len], found[len]) = (row, sum);
+            len += usize::from(sum >= self.of(row));
+        }
+        rows.truncate(len);
+        found.truncate(len);
+    }
+
+    /// Appends the rows with enough and at least `least`, ascending, and leaves the sums of a
+    /// window that begins at row `start` zero.
+    pub fn take_all(&self, start: u32, window: &mut [i32], least: i32, found: RowSums<'_>) {
+        sums::take_all(start, window, least, self, found);
+    }
+
+    /// As [`Needs::take_all`], from the rows that were `touched`, in the order of their first
+    /// touches. `least` is above zero, or no row was touched twice.
+    ///
+    /// # Panics
+    /// For a row outside the window.
+    pub fn take_touched(
+        &self,
+        touched: &[u32],
+        start: u32,
+        window: &mut [i32],
+        least: i32,
+        found: RowSums<'_>,
+    ) {
+        sums::take_touched(touched, start, window, (least, self), found);
     }
 }
 

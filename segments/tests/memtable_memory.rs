@@ -96,6 +96,7 @@ fn fill(make: fn(u64) -> Record) -> (Memtable, u64) {
         vector_space: Some(space.clone()),
         bytes_max: BYTES_MAX,
         hash_seed: 1,
+        code_seed: Some(1),
     });
     for n in 0.. {
         let counter = TokenCounter::BytesOverFour;

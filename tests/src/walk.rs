@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::generate::{World, batch_of, setup};
 use crate::model::{Model, Row, Verdict, difference};
 use chronolith::{
-    Durability, Error, Maintenance, Options, ReadMode, ReadOnlyStore, Setup, Snapshot, Store,
-    StoredRecord,
+    Durability, Error, Maintenance, Options, ReadMode, ReadOnlyStore, RunPolicy, Setup, Snapshot,
+    Store, StoredRecord,
 };
 use chronolith_vfs::{Clock as _, Env, SimClock, SimVfs};
 
@@ -45,6 +45,12 @@ fn options(seed: u64, env: Env, setup: Setup) -> Options {
             ReadMode::Mapped
         },
         maintenance: Maintenance::Manual,
+        // Of the few rows here: nearly every scope in runs, some, none.
+        runs: RunPolicy {
+            rows_min: [2, 8, 256]
+                [usize::from(seed.is_multiple_of(7)) + usize::from(seed.is_multiple_of(3))],
+            rows_max: 64,
+        },
         env,
         ..Options::create(setup)
     }

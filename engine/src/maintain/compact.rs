@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use chronolith_compaction::{Bucket, Candidate, Pick, pick};
+use chronolith_compaction::{Bucket, Candidate, LOOSE_ROWS_MIN, Pick, pick};
 use chronolith_segments::{Death, DeathLog, DeleteSet, MergeInput, Partition, SegmentError};
 use chronolith_vfs::planted::{self, Bug};
 use chronolith_vfs::sync::Mutex;
@@ -110,6 +110,17 @@ fn candidate(live: &LiveSegment, flushed_seq: u64) -> Candidate {
         rows: entry.rows,
         dead_rows: u32::try_from(live.deaths.dead_at(flushed_seq).len()).unwrap_or(u32::MAX),
         bytes: entry.bytes,
+        loose_rows: loose_rows(live),
+    }
+}
+
+/// Rows of large scopes with vectors, where a flush wrote the segment: a merge names what it
+/// replaced, and has laid them out as far as they can be.
+fn loose_rows(live: &LiveSegment) -> u32 {
+    let segment = &live.segment;
+    match segment.lineage().is_empty() && segment.zone().vectors >= LOOSE_ROWS_MIN {
+        true => segment.rows_of_scopes(LOOSE_ROWS_MIN),
+        false => 0,
     }
 }
 

@@ -7,10 +7,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use chronolith_compaction::{Bucket, RowAge, choose_buckets};
+use chronolith_compaction::{Bucket, Clusterer, RowAge, choose_buckets};
 use chronolith_segments::{
     Bucket as TimeBucket, Death, DeathLog, DeleteSet, MergeInput, Partition, Segment, SegmentError,
-    SegmentMeta, SegmentRef, SegmentSpec, segment_file_name, write_segment_while,
+    SegmentMeta, SegmentRef, SegmentSpec, segment_file_name, write_segment_clustered,
+    write_segment_while,
 };
 use chronolith_vfs::planted::{self, Bug};
 use chronolith_vfs::sync::{Mutex, MutexGuard};
@@ -248,7 +249,14 @@ pub(crate) fn write_fresh(
         lineage,
     };
     let (vfs, dir) = (&*shared.env.vfs, shared.segments_dir());
-    let written = write_segment_while(vfs, &dir, &spec, inputs, goes_on)?;
+    // A flush must be over soon, and its rows are soon merged.
+    let written = match spec.lineage.is_empty() {
+        true => write_segment_while(vfs, &dir, &spec, inputs, goes_on),
+        false => {
+            let clusterer = Clusterer::new(shared.runs, shared.settings.seed);
+            write_segment_clustered(vfs, &dir, &spec, inputs, goes_on, &clusterer)
+        }
+    }?;
     let segment = open_segment(shared, &written.meta.file)?;
     Ok(Fresh {
         meta: written.meta,

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use super::dense::DenseWay;
 use super::prune::Decision;
 use super::request::{Fusion, Mode, Recency};
 use super::response::Plan;
@@ -90,6 +91,18 @@ impl Plan {
         if let Some((sparse, dense)) = self.lists {
             writeln!(f, "lists       {sparse} sparse, {dense} dense")?;
         }
+        if let Some(dense) = &self.dense {
+            let way = match dense.way {
+                DenseWay::Vectors => "every vector".to_owned(),
+                DenseWay::Codes { candidates } => {
+                    format!("codes, then vectors of the best {candidates} at most")
+                }
+                DenseWay::Runs { candidates } => {
+                    format!("codes of the best runs, then the vectors of the best {candidates}")
+                }
+            };
+            writeln!(f, "dense       {way}: {}", dense.reason)?;
+        }
         let days = |tau_us: i64| {
             std::time::Duration::from_micros(tau_us.unsigned_abs()).as_secs_f64() / 86_400.0
         };
@@ -137,13 +150,21 @@ impl Plan {
         }
         writeln!(
             f,
-            "work        {} postings, {} rows asked, {} scored, {} filtered, {} vectors",
+            "work        {} postings, {} rows asked, {} scored, {} filtered, {} codes, {} vectors",
             layout.sparse.postings,
             layout.sparse.rows_asked,
             layout.sparse.rows_scored,
             layout.sparse.rows_filtered,
+            layout.dense.codes,
             layout.dense.vectors
         )?;
+        if layout.dense.runs > 0 {
+            writeln!(
+                f,
+                "runs        {} of {} left out",
+                layout.dense.runs_left_out, layout.dense.runs
+            )?;
+        }
         if layout.phrase_checks > 0 {
             writeln!(f, "phrases     {} texts read", layout.phrase_checks)?;
         }

@@ -35,7 +35,7 @@ pub use clauses::{
     CLAUSES_MAX, Clause, DISTANCE_MAX, EXPANSIONS_MAX, PHRASE_CHECKS_MAX, SyntaxError,
     SyntaxProblem, TextQuery, WEIGHT_MAX,
 };
-pub use dense::DenseCounters;
+pub use dense::{CANDIDATES_MAX, DenseCounters, DenseWay, PROBE_ROWS_MIN, PlannedDense};
 pub use pack::Carried;
 pub use prune::Decision;
 pub use request::{

@@ -171,6 +171,26 @@ impl<'a> TopK<'a> {
         }
     }
 
+    /// True where one row a source is kept.
+    pub(crate) fn is_distinct(&self) -> bool {
+        self.distinct
+    }
+
+    /// Cuts the list to what it would be now, and gives its length.
+    ///
+    /// # Errors
+    /// Damage in what settles ties.
+    pub(crate) fn settle(&mut self) -> Result<usize, SegmentError> {
+        self.cut()?;
+        Ok(self.kept.len().min(self.k))
+    }
+
+    /// Forgets every candidate.
+    pub(crate) fn clear(&mut self) {
+        self.kept.clear();
+        self.last = None;
+    }
+
     /// How many are kept.
     pub(crate) fn k(&self) -> usize {
         self.k

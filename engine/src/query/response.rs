@@ -4,7 +4,7 @@ use chronolith_segments::{Scope, SourceClass};
 use serde::{Serialize, Serializer};
 
 use super::bm25::Statistics;
-use super::dense::DenseCounters;
+use super::dense::{DenseCounters, PlannedDense};
 use super::pack::Carried;
 use super::prune::Decision;
 use super::request::{Fusion, Mode, Recency};
@@ -243,6 +243,9 @@ pub struct Plan {
     pub fusion: Option<Fusion>,
     /// Lengths of the sparse and the dense list that were fused.
     pub lists: Option<(usize, usize)>,
+    /// How the dense channel found its rows, where it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dense: Option<PlannedDense>,
     /// How age entered.
     pub recency: Recency,
     /// What depends on the layout.

@@ -1,13 +1,14 @@
 //! The stages in order. Decisions go to the plan; doing is in the stages' own modules.
 
 use chronolith_segments::analyze::Analyzer;
-use chronolith_segments::{Refused, ScopeRanges, VectorSpace, check_vector};
+use chronolith_segments::{Coder, Refused, ScopeRanges, VectorSpace, check_vector};
 use chronolith_vfs::{Clock, Threads};
 use hashbrown::HashMap;
 
 use super::analyse::{self, QueryTerm, QueryTerms};
 use super::bm25::Statistics;
 use super::clauses::{ClauseRows, words_of};
+use super::dense::{AskedDense, Dense, PlannedDense};
 use super::fuse::{self, Fused};
 use super::lookup::Found;
 use super::order::{Candidate, TopK};
@@ -17,9 +18,9 @@ use super::request::{Fusion, Mode, Recency, Request};
 use super::response::{
     Exactness, Layout, Plan, PlannedClause, PlannedPartition, PlannedTerm, Response,
 };
-use super::sparse::{Pace, Sparse};
+use super::sparse::{Pace, Scoring, Sparse};
 use super::view::{Source, View};
-use super::{dense, latest, read};
+use super::{latest, read};
 use crate::error::Error;
 use crate::tag_graph::{Closure, TagGraph};
 
@@ -29,6 +30,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) at_seq: u64,
     pub(crate) analyzer: &'a Analyzer,
     pub(crate) space: Option<&'a VectorSpace>,
+    pub(crate) coder: Option<&'a Coder>,
+    pub(crate) probe_rows_min: u64,
     pub(crate) fusion: Fusion,
     pub(crate) tag_graph: &'a TagGraph,
     pub(crate) clock: &'a dyn Clock,
@@ -51,6 +54,7 @@ struct Query<'a> {
     request: &'a Request,
     vector: Option<Vec<f32>>,
     terms: QueryTerms,
+    statistics: Statistics,
     aging: Aging,
 }
 
@@ -96,6 +100,7 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
         request,
         vector,
         terms,
+        statistics,
         aging,
     };
     let fusion = (mode == Some(Mode::Hybrid)).then(|| request.fusion.unwrap_or(asked.fusion));
@@ -105,6 +110,7 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
         found: &mut found,
         pace: Pace::new(asked.clock, start_ns, request.budget_us),
         unvisited: None,
+        planned_dense: None,
         decisions,
         stages,
     };
@@ -112,6 +118,7 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
     let Search {
         decisions,
         unvisited,
+        planned_dense,
         mut stages,
         ..
     } = search;
@@ -132,17 +139,16 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
     stages.done("read");
     let mut layout = stages.layout;
     layout.partitions = planned_partitions(&views, &decisions, skipped);
-    let plan = plan(
-        &query, mode, reason, statistics, &filters, fusion, lists, layout,
-    );
+    let plan = Plan {
+        dense: planned_dense,
+        ..plan(
+            &query, mode, reason, statistics, &filters, fusion, lists, layout,
+        )
+    };
     let took_us = (asked.clock.monotonic_ns() - start_ns) / 1000;
     Ok(Response {
         hits,
-        exactness: unvisited.map_or(Exactness::Exact, |unvisited_upper_bound| {
-            Exactness::BudgetCut {
-                unvisited_upper_bound,
-            }
-        }),
+        exactness: exactness(unvisited, plan.dense.as_ref()),
         missing: Vec::new(),
         now_us,
         seq: asked.at_seq,
@@ -162,8 +168,22 @@ struct Search<'s, 'v> {
     pace: Pace<'v>,
     /// Where a budget cut the work: no row that was not looked at has a larger score.
     unvisited: Option<f64>,
+    /// What the dense pass decided, where there was one.
+    planned_dense: Option<PlannedDense>,
     decisions: Vec<Decision>,
     stages: Stages<'v>,
+}
+
+/// How exact the answer is, by what was not looked at.
+fn exactness(unvisited: Option<f64>, dense: Option<&PlannedDense>) -> Exactness {
+    let bound = dense.and_then(|dense| dense.bound);
+    match (unvisited, bound) {
+        (Some(unvisited_upper_bound), _) => Exactness::BudgetCut {
+            unvisited_upper_bound,
+        },
+        (None, Some(bound)) => Exactness::Approximate { bound },
+        (None, None) => Exactness::Exact,
+    }
 }
 
 /// Indexes of the views to search.
@@ -364,13 +384,24 @@ impl Query<'_> {
 
     fn dense(&self, search: &mut Search<'_, '_>, k: usize) -> Result<Vec<Candidate>, Error> {
         let mut top = TopK::new(search.views, k, self.request.distinct);
-        if let (Some(space), Some(vector)) = (self.asked.space, &self.vector) {
-            for index in &search.chosen {
-                let view = &search.views[*index];
-                let phrases = &self.terms.filter.phrases;
-                let counters = dense::score_view(view, *index, space, vector, phrases, &mut top)?;
-                search.stages.layout.dense.vectors += counters.vectors;
-            }
+        if let (Some(space), Some(coder), Some(vector)) =
+            (self.asked.space, self.asked.coder, &self.vector)
+        {
+            let dense = Dense {
+                space,
+                coder,
+                vector,
+                phrases: &self.terms.filter.phrases,
+                asked: AskedDense {
+                    exhaustive: self.request.scoring == Scoring::Exhaustive,
+                    candidates: self.request.candidates,
+                    probe_rows_min: self.asked.probe_rows_min,
+                },
+                population: self.statistics.rows,
+            };
+            let counters = &mut search.stages.layout.dense;
+            let planned = dense.search(search.views, &search.chosen, &mut top, counters)?;
+            search.planned_dense = Some(planned);
         }
         search.stages.done("dense");
         Ok(top.finish()?)
@@ -565,6 +596,7 @@ fn plan(
         },
         fusion,
         lists,
+        dense: None,
         recency: if query.aging.is_on() {
             query.request.recency
         } else {

@@ -134,6 +134,20 @@ impl View {
 
     /// True if the row is live and passes every filter. Rows are those of a run.
     pub(crate) fn passes(&self, row: u32) -> Result<bool, SegmentError> {
+        if !self.passes_but_time(row)? {
+            return Ok(false);
+        }
+        match self.window_us {
+            Some((from, to)) => {
+                let time = self.partition().event_time_us(row)?;
+                Ok(from <= time && time < to)
+            }
+            None => Ok(true),
+        }
+    }
+
+    /// As [`View::passes`] for a row that lies in the window.
+    pub(crate) fn passes_but_time(&self, row: u32) -> Result<bool, SegmentError> {
         if self.source.dead.contains(row) {
             return Ok(false);
         }
@@ -147,16 +161,8 @@ impl View {
         if self.clause_rows.get().is_some_and(|rows| !rows.passes(row)) {
             return Ok(false);
         }
-        if self.class_min > 0 && self.partition().source_class(row)? < self.class_min {
-            return Ok(false);
-        }
-        match self.window_us {
-            Some((from, to)) => {
-                let time = self.partition().event_time_us(row)?;
-                Ok(from <= time && time < to)
-            }
-            None => Ok(true),
-        }
+        let class_min = self.class_min;
+        Ok(class_min == 0 || self.partition().source_class(row)? >= class_min)
     }
 
     /// Walks the live rows that pass every filter, newest first, until `visit` breaks.

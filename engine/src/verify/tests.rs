@@ -13,6 +13,7 @@ fn table(shared: &Shared, rows: &[(&str, u64)]) -> Memtable {
         vector_space: None,
         bytes_max: 1 << 20,
         hash_seed: 0,
+        code_seed: None,
     });
     for (id, seq) in rows {
         let scope = Scope::parse("a").expect("a scope");

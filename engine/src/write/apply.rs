@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use chronolith_segments::{
     Death, DeathKind, DeathLog, Memtable, MemtableOptions, Partition, Scope, SegmentError,
+    code_seed,
 };
 use chronolith_vfs::planted::{self, Bug};
 
@@ -53,6 +54,7 @@ impl Applier {
             vector_space: shared.space.clone(),
             bytes_max: shared.memtable_bytes_max,
             hash_seed: shared.settings.seed,
+            code_seed: Some(code_seed(&shared.store_id)),
         };
         let number = self.next_memtable;
         self.next_memtable += 1;

@@ -39,8 +39,9 @@ pub(crate) use footer::{FOOTER_BYTES_MAX, Footer, LINEAGE_MAX, SectionEntry};
 pub(crate) use section::{FileIdentity, SectionPlace, Source};
 
 /// The format version that is written, and the only one that is read. Version 0 had an FST over
-/// terms and no bounds; in version 1 all postings outside blocks were varints.
-pub const FORMAT_VERSION: u32 = 2;
+/// terms and no bounds; in version 1 all postings outside blocks were varints; in version 2
+/// vectors had no codes, and no runs.
+pub const FORMAT_VERSION: u32 = 3;
 /// Unit of checksums inside a section, bytes.
 pub const BLOCK_BYTES: usize = 16 << 10;
 /// Sections start at multiples of this: a cache line.
@@ -84,7 +85,7 @@ pub enum SectionKind {
     Vectors = 14,
     /// Which rows have a vector.
     VectorRows = 15,
-    /// Quantised codes of the vectors. Reserved.
+    /// Quantised codes of the vectors.
     VectorCodes = 16,
     /// Summaries in compressed blocks.
     Distilled = 17,
@@ -98,11 +99,13 @@ pub enum SectionKind {
     TextDictionary = 21,
     /// Bounds of runs of posting blocks as (higher frequency, lower length) pairs. Reserved.
     PostingsBounds = 22,
+    /// Runs of rows whose vectors look alike, with centroids and radii.
+    VectorRuns = 23,
 }
 
 impl SectionKind {
     /// Every kind, ascending.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Scopes,
         Self::Timeline,
         Self::Columns,
@@ -125,6 +128,7 @@ impl SectionKind {
         Self::DetailedIndex,
         Self::TextDictionary,
         Self::PostingsBounds,
+        Self::VectorRuns,
     ];
 
     /// The name in errors and in `inspect`.
@@ -152,6 +156,7 @@ impl SectionKind {
             Self::DetailedIndex => "detailed_index",
             Self::TextDictionary => "text_dictionary",
             Self::PostingsBounds => "postings_bounds",
+            Self::VectorRuns => "vector_runs",
         }
     }
 

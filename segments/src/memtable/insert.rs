@@ -48,6 +48,7 @@ impl Memtable {
         let record = &prepared.record;
         let scope = self.intern_scope(record.scope.key());
         self.write_columns(row, scope, prepared, commit_seq, commit_time_us);
+        self.write_code(&mut writer, row, prepared);
         self.write_body(&mut writer, row, prepared);
         self.link_id(row, scope, &record.id);
         self.index_terms(&mut writer, row, scope, prepared);
@@ -296,7 +297,7 @@ impl Memtable {
         entry + 2
     }
 
-    fn account(&self, bytes: usize) {
+    pub(super) fn account(&self, bytes: usize) {
         self.heap_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }

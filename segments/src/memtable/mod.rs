@@ -20,6 +20,7 @@
 //! scope whose rows came out of time order (collected and sorted for each walk).
 
 mod cells;
+mod codes;
 mod insert;
 mod list;
 #[cfg(all(test, loom))]
@@ -50,6 +51,7 @@ use self::sync::{AtomicU32, AtomicU64, Ordering};
 use self::table::Table;
 use self::words::{Arena, Words};
 use crate::prepared::VectorSpace;
+use crate::vectors::{CodeScratch, Coder};
 
 /// How a memtable is made.
 #[derive(Debug, Clone, Default)]
@@ -62,6 +64,9 @@ pub struct MemtableOptions {
     /// Seed of the hash tables; from the store's seed, so that no caller can aim collisions.
     /// No result depends on it.
     pub hash_seed: u64,
+    /// Seed of the codes of the store's vectors, see [`crate::code_seed`]; `None` = no codes
+    /// are kept, and every search compares whole vectors.
+    pub code_seed: Option<u64>,
 }
 
 /// Words of a row in the columns.
@@ -127,6 +132,8 @@ struct Tag {
 struct Writer {
     terms: u32,
     tags: u32,
+    code: Vec<u8>,
+    code_scratch: CodeScratch,
 }
 
 /// Extremes over all rows; may run ahead of the row count, never behind.
@@ -152,6 +159,10 @@ pub struct Memtable {
     arena: Arena,
     columns: Words,
     bodies: Cells<Box<Body>>,
+    /// Makes the codes; `None` without vectors or seed.
+    coder: Option<Coder>,
+    /// By place of the vector ([`VECTORS`] less one): words of the code, then its factor.
+    codes: Words,
     scopes: Cells<ScopeInfo>,
     scope_order: Order,
     /// Scope key -> ordinal + 1.
@@ -176,8 +187,13 @@ impl Memtable {
     /// An empty memtable; takes a few KiB.
     pub fn new(options: MemtableOptions) -> Self {
         let arena = Arena::new();
+        let space = options.vector_space.as_ref();
+        let coder = space.zip(options.code_seed);
+        let coder = coder.map(|(space, seed)| Coder::new(space, seed));
         Self {
             hasher: FixedState::with_seed(options.hash_seed),
+            coder,
+            codes: Words::new(),
             options,
             writer: Mutex::default(),
             sealed: AtomicBool::new(false),

@@ -16,13 +16,15 @@ use super::{
 };
 use crate::columns::{Column, ordered};
 use crate::error::SegmentError;
+use crate::prepared::VectorFormat;
 use crate::read::{
-    Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds, TermEntry, TermPlace,
-    TermStream, TermVisit, TimeOrder, Zone,
+    Accept, CodeRows, Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds,
+    TermEntry, TermPlace, TermStream, TermVisit, TimeOrder, Zone,
 };
 use crate::record::RowFields;
 use crate::scope::{KeyRange, ScopeRanges};
 use crate::stream::RowStream;
+use crate::vectors::{CodeQuery, Coder, Nearest};
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -335,6 +337,46 @@ impl Partition for Memtable {
 
     fn vector(&self, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
         Ok(self.body(row).vector.as_deref().map(Cow::Borrowed))
+    }
+
+    fn score_rows(
+        &self,
+        query: &[f32],
+        format: VectorFormat,
+        rows: &[u32],
+        found: &mut Vec<u32>,
+        scores: &mut Vec<f32>,
+    ) -> Result<()> {
+        self.score_vectors(query, format, rows, found, scores);
+        Ok(())
+    }
+
+    fn code_seed(&self) -> Option<u64> {
+        self.coder.as_ref().map(Coder::seed)
+    }
+
+    fn code(&self, row: u32, code: &mut Vec<u8>) -> Result<Option<f32>> {
+        Ok(self.push_code(row, code))
+    }
+
+    fn scan_codes(
+        &self,
+        query: &CodeQuery,
+        rows: CodeRows<'_>,
+        source: u32,
+        accept: Option<Accept<'_>>,
+        nearest: &mut Nearest,
+    ) -> Result<u64> {
+        match rows {
+            CodeRows::Listed(rows) => {
+                self.scan_rows(query, rows.iter().copied(), source, accept, nearest)
+            }
+            CodeRows::Run(run) => {
+                let mut rows = Vec::new();
+                self.for_each_row(run, &mut |row| rows.push(row));
+                self.scan_rows(query, rows.into_iter(), source, accept, nearest)
+            }
+        }
     }
 
     fn stored(&self, row: u32) -> Result<Stored> {

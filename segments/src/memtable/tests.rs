@@ -33,6 +33,7 @@ fn options() -> MemtableOptions {
         vector_space: Some(space),
         bytes_max: 0,
         hash_seed: 7,
+        code_seed: Some(11),
     }
 }
 

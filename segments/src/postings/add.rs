@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::decoded::{Decoded, position};
 use super::format::{BLOCK_RANKS, rank_of};
+use super::list::{Block, List};
 use super::long_cursor::LongCursor;
 use crate::error::SegmentError;
 use crate::scores::{Scores, Sums};
@@ -78,19 +79,19 @@ impl LongCursor<'_> {
                 true => (self.next - first) as usize,
                 false => 0,
             };
-            self.decode_rows(index, &mut block)?;
+            // The tail, which is the last, has all rows that are left, and their frequencies.
+            let whole = self.decode_rows(index, &mut block)?;
             let known = &block.rows[..block.len.min((self.end - first) as usize)];
-            // The tail, which is the last, has all rows that are left.
-            let (last, mut is_valued) = match index == self.list.blocks {
-                true => (u32::MAX, true),
-                false => (self.list.last_row(index), false),
+            let last = match whole {
+                Some(_) => self.list.last_row(index),
+                None => u32::MAX,
             };
+            let mut unread = whole;
             while let Some(row) = rows.get(at).filter(|row| **row <= last) {
                 place += position(&known[place..], *row);
                 if known.get(place) == Some(row) {
-                    if !is_valued {
-                        block.once = self.list.read_freqs(index, &mut block.freqs)?;
-                        is_valued = true;
+                    if let Some(whole) = unread.take() {
+                        block.once = List::read_freqs(&whole, &mut block.freqs);
                     }
                     let freq = match block.once {
                         true => 1,
@@ -107,24 +108,26 @@ impl LongCursor<'_> {
 
     /// Decodes block `index`, the tail included, which is not empty.
     fn decode(&self, index: u32, block: &mut Decoded) -> Result<()> {
-        self.decode_rows(index, block)?;
-        if index < self.list.blocks {
-            block.once = self.list.read_freqs(index, &mut block.freqs)?;
+        if let Some(whole) = self.decode_rows(index, block)? {
+            block.once = List::read_freqs(&whole, &mut block.freqs);
         }
         Ok(())
     }
 
-    /// Decodes the rows of block `index`; of the tail the frequencies too.
-    fn decode_rows(&self, index: u32, block: &mut Decoded) -> Result<()> {
+    /// Decodes the rows of block `index`, and gives it for its frequencies; `None` for the
+    /// tail, of which both are decoded.
+    fn decode_rows(&self, index: u32, block: &mut Decoded) -> Result<Option<Block<'_>>> {
         block.len = self.list.block_len(index);
         block.once = false;
         if index == self.list.blocks {
-            return self.list.tail(&mut block.rows, &mut block.freqs);
+            self.list.tail(&mut block.rows, &mut block.freqs)?;
+            return Ok(None);
         }
+        let whole = self.list.open_block(index)?;
         match self.decoded(index) {
             Some(rows) => block.rows = *rows,
-            None => self.list.block_rows(index, &mut block.rows)?,
+            None => self.list.read_rows(&whole, &mut block.rows)?,
         }
-        Ok(())
+        Ok(Some(whole))
     }
 }

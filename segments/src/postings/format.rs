@@ -190,8 +190,8 @@ impl Entry {
         bytes
     }
 
-    /// `bytes` is one entry long.
-    pub(super) fn decode(bytes: &[u8]) -> Self {
+    #[inline]
+    pub(super) fn decode(bytes: &[u8; ENTRY_BYTES]) -> Self {
         Self {
             last_row: u32_at(bytes, 0),
             offset: u32_at(bytes, 4),
@@ -214,8 +214,10 @@ impl Entry {
 
 /// Four bytes of a fixed-width field. The caller asked for the field's whole structure, so
 /// `bytes` reaches past `at + 4`.
+#[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    let four = bytes[at..].first_chunk();
+    u32::from_le_bytes(*four.expect("a whole field was asked for"))
 }
 
 /// A place in a block, or the count of its postings, as a rank.

@@ -142,6 +142,14 @@ pub(super) struct List<'a> {
     skip: Cow<'a, [u8]>,
 }
 
+/// A whole block of a list.
+#[derive(Debug)]
+pub(super) struct Block<'a> {
+    index: u32,
+    entry: Entry,
+    bytes: Cow<'a, [u8]>,
+}
+
 impl<'a> List<'a> {
     /// Last row of a whole block. `index` is below `blocks`.
     #[inline]
@@ -225,14 +233,32 @@ impl<'a> List<'a> {
         Ok(())
     }
 
-    /// As [`List::block_freqs`], but true, and nothing set, where every one is 1.
-    pub(super) fn read_freqs(&self, index: u32, freqs: &mut [u32; BLOCK_LEN]) -> Result<bool> {
-        let (entry, bytes) = self.block(index)?;
-        if entry.freq_width == 0 {
-            return Ok(true);
+    /// As [`List::block_rows`], of a block that was opened.
+    #[inline]
+    pub(super) fn read_rows(&self, block: &Block<'_>, rows: &mut [u32; BLOCK_LEN]) -> Result<()> {
+        self.unpack_rows(block.index, &block.entry, &block.bytes, rows)
+    }
+
+    /// As [`List::block_freqs`], of a block that was opened; but true, and nothing set, where
+    /// every one is 1.
+    #[inline]
+    pub(super) fn read_freqs(block: &Block<'_>, freqs: &mut [u32; BLOCK_LEN]) -> bool {
+        let once = block.entry.freq_width == 0;
+        if !once {
+            unpack_freqs(&block.entry, &block.bytes, freqs);
         }
-        unpack_freqs(&entry, &bytes, freqs);
-        Ok(false)
+        once
+    }
+
+    /// Finds a whole block, of which more than one thing is read.
+    #[inline]
+    pub(super) fn open_block(&self, index: u32) -> Result<Block<'a>> {
+        let (entry, bytes) = self.block(index)?;
+        Ok(Block {
+            index,
+            entry,
+            bytes,
+        })
     }
 
     /// Frequency at one place of a whole block.
@@ -315,7 +341,8 @@ impl<'a> List<'a> {
 
     #[inline]
     fn entry(&self, index: u32) -> Entry {
-        Entry::decode(&self.skip[entry_at(index)..entry_at(index) + ENTRY_BYTES])
+        let entry = self.skip[entry_at(index)..].first_chunk();
+        Entry::decode(entry.expect("one entry a whole block was asked for"))
     }
 
     #[inline]

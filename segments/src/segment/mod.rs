@@ -4,6 +4,7 @@
 //! fixed-width sections. Dictionaries and texts are opened at their first use, and all else is
 //! verified block by block when it is first read.
 
+mod codes;
 mod describe;
 mod lazy;
 mod load;
@@ -32,7 +33,7 @@ use crate::tags::Tags;
 use crate::terms::Terms;
 use crate::text::{TextBlocks, TextDictionary};
 use crate::timeline::Timeline;
-use crate::vectors::Vectors;
+use crate::vectors::{Codes, VectorRuns, Vectors};
 use crate::writer::{SegmentMeta, SegmentRef};
 
 use lazy::Lazy;
@@ -55,6 +56,8 @@ pub struct Segment {
     short_lengths: Lazy<Box<[u8]>>,
     tags: Lazy<Tags>,
     vectors: Option<Vectors>,
+    codes: Lazy<Codes>,
+    vector_runs: Lazy<Option<VectorRuns>>,
     texts: Lazy<Texts>,
 }
 
@@ -147,6 +150,8 @@ impl Segment {
             tags: Lazy::new(),
             texts: Lazy::new(),
             vectors: open_vectors(&loaded)?,
+            codes: Lazy::new(),
+            vector_runs: Lazy::new(),
             scopes,
             loaded,
         })
@@ -174,6 +179,18 @@ impl Segment {
                 self.scopes.rows(),
             )
         })
+    }
+
+    fn vector_runs(&self) -> Result<Option<&VectorRuns>> {
+        let runs = self.vector_runs.get(|| {
+            let section = self.loaded.optional(SectionKind::VectorRuns);
+            let section = section.map(|section| match &self.loaded.footer.vector_space {
+                Some(space) => VectorRuns::open(section, space, &self.scopes),
+                None => Err(section.corrupt(0, "runs without a vector space")),
+            });
+            section.transpose()
+        })?;
+        Ok(runs.as_ref())
     }
 
     fn texts(&self) -> Result<&Texts> {
@@ -227,6 +244,13 @@ impl Segment {
     /// Totals of rows' parts.
     pub fn counts(&self) -> Counts {
         self.loaded.footer.counts
+    }
+
+    /// Rows of the scopes that have `least` rows or more.
+    pub fn rows_of_scopes(&self, least: u32) -> u32 {
+        let scopes = (0..self.scopes.len()).map(|scope| self.scopes.rows_of(scope));
+        let rows = scopes.map(|rows| rows.end - rows.start);
+        rows.filter(|rows| *rows >= least).sum()
     }
 
     /// The vectors, for scans; `None` where no row has one.

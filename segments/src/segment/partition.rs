@@ -10,15 +10,17 @@ use super::{Result, Segment};
 use crate::columns::Column;
 use crate::error::SegmentError;
 use crate::postings::{ListPlace, PostingsCursor, TermInfo};
+use crate::prepared::VectorFormat;
 use crate::read::{
-    Near, Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds, TermEntry,
-    TermPlace, TermStream, TermVisit, TimeOrder, Zone,
+    Accept, CodeRows, Near, Partition, Population, Postings, Run, ScopeEntry, Stored, TermBounds,
+    TermEntry, TermPlace, TermStream, TermVisit, TimeOrder, WindowRows, Zone,
 };
 use crate::record::RowFields;
 use crate::scope::ScopeRanges;
 use crate::stream::RowStream;
 use crate::text::{decode_detailed, decode_distilled};
 use crate::timeline::TimeWalk;
+use crate::vectors::{CodeQuery, Nearest, VectorRuns, code_seed};
 
 impl Segment {
     /// Cuts a row range into the stretches with a commit seq of at most `at_seq`. Only a
@@ -155,7 +157,12 @@ impl Partition for Segment {
     }
 
     fn rows_in_run(&self, run: &Run, set: &RoaringBitmap) -> Vec<u32> {
-        set.range(run.rows.clone()).collect()
+        // In bulk: some ten times faster than row by row.
+        let rows = set.range_cardinality(run.rows.clone());
+        let mut rows = vec![0; usize::try_from(rows).unwrap_or(0)];
+        let filled = set.range(run.rows.clone()).next_many(&mut rows).len();
+        rows.truncate(filled);
+        rows
     }
 
     fn walk_time(
@@ -176,6 +183,34 @@ impl Partition for Segment {
         };
         self.timeline
             .walk(&self.scopes, &self.columns, &run.rows, walk, visit)
+    }
+
+    fn window(
+        &self,
+        run: &Run,
+        from_us: i64,
+        to_us: i64,
+        rows_max: usize,
+    ) -> Result<Option<WindowRows>> {
+        if let Some(last) = run.rows.end.checked_sub(1) {
+            self.check_row(last)?;
+        }
+        let walk = TimeWalk {
+            from_us,
+            to_us,
+            order: TimeOrder::OldestFirst,
+        };
+        let (scopes, columns) = (&self.scopes, &self.columns);
+        self.timeline
+            .window_rows(scopes, columns, &run.rows, walk, rows_max)
+    }
+
+    fn vectors_in(&self, run: &Run) -> Result<u64> {
+        let vectors = self.vectors.as_ref();
+        let ordinals = vectors.map(|vectors| vectors.ordinals(run.rows.clone()));
+        Ok(ordinals
+            .transpose()?
+            .map_or(0, |ordinals| ordinals.len() as u64))
     }
 
     fn term(&self, term: &[u8]) -> Result<Option<TermEntry>> {
@@ -322,6 +357,55 @@ impl Partition for Segment {
         self.vectors
             .as_ref()
             .map_or(Ok(None), |vectors| vectors.get(row))
+    }
+
+    fn score_rows(
+        &self,
+        query: &[f32],
+        _: VectorFormat,
+        rows: &[u32],
+        found: &mut Vec<u32>,
+        scores: &mut Vec<f32>,
+    ) -> Result<()> {
+        self.vectors.as_ref().map_or(Ok(()), |vectors| {
+            vectors.score_rows(query, rows, found, scores)
+        })
+    }
+
+    fn score_run(
+        &self,
+        query: &[f32],
+        _: VectorFormat,
+        run: &Run,
+        found: &mut Vec<u32>,
+        scores: &mut Vec<f32>,
+    ) -> Result<()> {
+        self.vectors.as_ref().map_or(Ok(()), |vectors| {
+            vectors.score_range(query, run.rows.clone(), found, scores)
+        })
+    }
+
+    fn code_seed(&self) -> Option<u64> {
+        self.vectors.is_some().then(|| code_seed(&self.store_id()))
+    }
+
+    fn code(&self, row: u32, code: &mut Vec<u8>) -> Result<Option<f32>> {
+        self.code_of(row, code)
+    }
+
+    fn scan_codes(
+        &self,
+        query: &CodeQuery,
+        rows: CodeRows<'_>,
+        source: u32,
+        accept: Option<Accept<'_>>,
+        nearest: &mut Nearest,
+    ) -> Result<u64> {
+        self.scan_codes_of(query, rows, source, accept, nearest)
+    }
+
+    fn vector_runs(&self) -> Result<Option<&VectorRuns>> {
+        Self::vector_runs(self)
     }
 
     fn stored(&self, row: u32) -> Result<Stored> {

@@ -6,15 +6,19 @@ use std::ops::Range;
 use super::format::{
     PRESENCE_BYTES, PRESENCE_ROWS, RANK_BYTES, TRAILER_BYTES, Trailer, component_bytes,
 };
-use super::kernels::{dot, dot_four, dot_many};
+
 use crate::error::SegmentError;
 use crate::format::Section;
+use crate::kernels::vectors::{dot, dot_four, dot_many};
 use crate::prepared::{VectorFormat, VectorSpace};
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
 /// Bytes of vectors that a scan asks of the section at a time.
 const SCAN_BYTES: usize = 1 << 20;
+
+/// Listed rows ahead of the four at work whose vectors are asked of memory.
+const AHEAD: usize = 16;
 
 /// The vectors of one segment.
 #[derive(Debug)]
@@ -148,7 +152,8 @@ impl Vectors {
         found: &mut Vec<u32>,
         scores: &mut Vec<f32>,
     ) -> Result<()> {
-        for four in rows.chunks(4) {
+        for (at, four) in rows.chunks(4).enumerate() {
+            self.bring_near(rows, 4 * at + AHEAD..4 * at + AHEAD + 4);
             let mut stored: [Cow<'_, [u8]>; 4] = Default::default();
             let mut filled = 0;
             for row in four {
@@ -170,6 +175,18 @@ impl Vectors {
             }
         }
         Ok(())
+    }
+
+    /// Asks memory for the vectors of rows `at` of the list, where it is known without a look
+    /// where they lie.
+    fn bring_near(&self, rows: &[u32], at: Range<usize>) {
+        if !self.is_full() {
+            return;
+        }
+        for row in rows.get(at.start..at.end.min(rows.len())).unwrap_or(&[]) {
+            let offset = u64::from(*row) * self.vector_bytes as u64;
+            self.vectors.prefetch(offset, self.vector_bytes);
+        }
     }
 
     /// Scores a row range: as [`Vectors::score_rows`] of all its rows, in one pass over
@@ -207,8 +224,54 @@ impl Vectors {
         Ok(())
     }
 
+    /// True where every row has a vector: rows are places in section `vectors`.
+    pub(crate) fn is_full(&self) -> bool {
+        self.count == self.rows
+    }
+
+    /// Place of a row's vector in section `vectors`; `None` where it has none.
+    ///
+    /// # Errors
+    /// Damage, or a row outside the segment.
+    pub(crate) fn ordinal_of(&self, row: u32) -> Result<Option<u32>> {
+        if row >= self.rows {
+            let message = format!("row {row} asked for, {} stored", self.rows);
+            return Err(self.presence.corrupt(0, message));
+        }
+        let (has, ordinal) = self.ordinal(row)?;
+        Ok(has.then_some(ordinal))
+    }
+
+    /// The row whose vector is at `ordinal`. `block` is 0 at first, then what the last call
+    /// left: places are asked for in ascending order.
+    ///
+    /// # Errors
+    /// Damage, or a place behind the last.
+    pub(crate) fn row_of(&self, ordinal: u32, block: &mut u32) -> Result<u32> {
+        if self.is_full() {
+            return Ok(ordinal);
+        }
+        let contradiction = || {
+            let message = format!("no row has vector {ordinal} of {}", self.count);
+            self.presence.corrupt(0, message)
+        };
+        if ordinal >= self.count {
+            return Err(contradiction());
+        }
+        // No overflow: rows are at most 2^30.
+        while *block + PRESENCE_ROWS < self.rows
+            && self.presence_block(*block + PRESENCE_ROWS)?.0 <= ordinal
+        {
+            *block += PRESENCE_ROWS;
+        }
+        let (rank, bits) = self.presence_block(*block)?;
+        let within = ordinal.checked_sub(rank).ok_or_else(contradiction)?;
+        let rows = (*block..self.rows.min(*block + PRESENCE_ROWS)).filter(|row| has(&bits, *row));
+        rows.clone().nth(within as usize).ok_or_else(contradiction)
+    }
+
     /// Places of a row range's vectors in section `vectors`.
-    fn ordinals(&self, rows: Range<u32>) -> Result<Range<u32>> {
+    pub(crate) fn ordinals(&self, rows: Range<u32>) -> Result<Range<u32>> {
         self.check_range(&rows)?;
         let (start, end) = (self.ordinal(rows.start)?.1, self.ordinal(rows.end)?.1);
         if start > end {

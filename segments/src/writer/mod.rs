@@ -5,6 +5,7 @@
 //! The file is written under a temporary name, synced, sealed and renamed; the caller syncs
 //! the directory before it refers to the file.
 
+mod cluster;
 mod file;
 mod order;
 mod sections;
@@ -21,8 +22,11 @@ use crate::limits::NAME_BYTES_MAX;
 use crate::prepared::{TokenCounter, VectorSpace};
 use crate::read::{Partition, Zone};
 
+use cluster::Clusterer;
 use file::FileWriter;
 use order::Merge;
+
+pub use cluster::{ClusterRows, Clustering, VectorRows};
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -138,6 +142,36 @@ pub fn write_segment_while(
     inputs: &[MergeInput<'_>],
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Written> {
+    write(vfs, dir, spec, inputs, goes_on, None)
+}
+
+/// As [`write_segment_while`], with the rows of each scope laid out by what `rows` says of
+/// their vectors.
+///
+/// # Errors
+/// As [`write_segment_while`].
+///
+/// # Panics
+/// As [`write_segment`].
+pub fn write_segment_clustered(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    spec: &SegmentSpec,
+    inputs: &[MergeInput<'_>],
+    goes_on: &dyn Fn() -> bool,
+    rows: &dyn ClusterRows,
+) -> Result<Written> {
+    write(vfs, dir, spec, inputs, goes_on, Some(rows))
+}
+
+fn write(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    spec: &SegmentSpec,
+    inputs: &[MergeInput<'_>],
+    goes_on: &dyn Fn() -> bool,
+    rows: Option<&dyn ClusterRows>,
+) -> Result<Written> {
     if spec.lineage.len() > LINEAGE_MAX || spec.analyzer_id.len() > NAME_BYTES_MAX {
         let message = format!(
             "{} replaced segments (at most {LINEAGE_MAX}), or too long an analyzer id",
@@ -145,7 +179,13 @@ pub fn write_segment_while(
         );
         return Err(SegmentError::Limit(message));
     }
-    let merge = Merge::new(inputs, &spec.bucket)?;
+    let space = spec.vector_space.as_ref().filter(|space| space.dim > 0);
+    let clusterer = rows.zip(space).map(|(rows, space)| Clusterer {
+        space,
+        rows,
+        goes_on,
+    });
+    let merge = Merge::new(inputs, &spec.bucket, clusterer)?;
     let temporary = dir.join(segment_temporary_name(spec.file_number));
     let name = segment_file_name(spec.file_number);
     let file = vfs

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::cluster::{Clusterer, Clusters};
 use super::{MergeInput, ROW_DROPPED, Result};
 use crate::columns::{Column, signed};
 use crate::error::SegmentError;
@@ -12,12 +13,13 @@ use crate::limits::ROWS_MAX;
 use crate::read::{Partition, Zone};
 use crate::scope_dir::ScopeFacts;
 use crate::stream::RowStream;
+use crate::vectors::ScopePlan;
 
 /// Where an output row comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Origin {
-    input: u32,
-    row: u32,
+    pub(super) input: u32,
+    pub(super) row: u32,
 }
 
 /// All that is decided before the first byte is written: about 32 bytes a row, and while rows
@@ -33,6 +35,10 @@ pub(super) struct Merge<'a> {
     pub(super) times_us: Vec<i64>,
     /// Commit seqs by output row.
     pub(super) seqs: Vec<u64>,
+    /// Cluster numbers by output row; empty where every row has 0.
+    pub(super) clusters: Vec<u32>,
+    /// Runs of scopes whose rows were clustered for this merge, ascending by scope.
+    pub(super) runs: Vec<ScopePlan>,
     /// Lengths in counted tokens by output row.
     pub(super) lengths: Vec<u32>,
     /// Zone; its count of vectors is not yet known.
@@ -42,8 +48,12 @@ pub(super) struct Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    /// Orders the kept rows.
-    pub(super) fn new(inputs: &'a [MergeInput<'a>], bucket: &Bucket) -> Result<Self> {
+    /// Orders the kept rows. Without a clusterer they keep the cluster numbers they have.
+    pub(super) fn new(
+        inputs: &'a [MergeInput<'a>],
+        bucket: &Bucket,
+        clusterer: Option<Clusterer<'_>>,
+    ) -> Result<Self> {
         let rows: u64 = inputs.iter().map(|input| input.keep.len()).sum();
         if rows == 0 || rows > u64::from(ROWS_MAX) {
             return Err(SegmentError::Limit(format!(
@@ -68,6 +78,8 @@ impl<'a> Merge<'a> {
             scopes: Vec::new(),
             times_us: Vec::new(),
             seqs: Vec::new(),
+            clusters: Vec::new(),
+            runs: Vec::new(),
             lengths: Vec::new(),
             zone,
             length_sum: 0,
@@ -75,7 +87,12 @@ impl<'a> Merge<'a> {
         merge.place_by_scope()?;
         merge.times_us = merge.column(Column::EventTime, signed)?;
         merge.seqs = merge.column(Column::CommitSeq, |seq| seq)?;
-        merge.sort_scopes()?;
+        let clusters = match clusterer {
+            Some(clusterer) => clusterer.cluster(&merge)?,
+            None => merge.kept_clusters()?,
+        };
+        (merge.clusters, merge.runs) = (clusters.numbers, clusters.plans);
+        merge.sort_scopes();
         merge.lengths = merge.column(Column::Length, u32_of)?;
         merge.sum_up(bucket)?;
         Ok(merge)
@@ -157,19 +174,13 @@ impl<'a> Merge<'a> {
 
     /// Puts the rows of each scope in order of cluster, event time and seq. They lie in as many
     /// ascending stretches as there are inputs.
-    fn sort_scopes(&mut self) -> Result<()> {
-        let mut clustered = false;
-        self.each_value(Column::Cluster, |_, cluster| clustered |= cluster > 0)?;
-        let clusters = match clustered {
-            true => self.column(Column::Cluster, u32_of)?,
-            false => Vec::new(),
-        };
+    fn sort_scopes(&mut self) {
         let mut order = Vec::new();
         for scope in 0..self.scopes.len() {
             let rows = self.scopes[scope].rows.clone();
             let key = |row: u32| {
                 let row = index(row);
-                let cluster = clusters.get(row).copied().unwrap_or(0);
+                let cluster = self.clusters.get(row).copied().unwrap_or(0);
                 (cluster, self.times_us[row], self.seqs[row])
             };
             if rows.clone().is_sorted_by_key(key) {
@@ -182,7 +193,20 @@ impl<'a> Merge<'a> {
             order.sort_by_key(|row| key(*row));
             self.reorder(rows, &order);
         }
-        Ok(())
+    }
+
+    /// The cluster numbers that the rows have in the inputs.
+    fn kept_clusters(&self) -> Result<Clusters> {
+        let mut clustered = false;
+        self.each_value(Column::Cluster, |_, cluster| clustered |= cluster > 0)?;
+        let numbers = match clustered {
+            true => self.column(Column::Cluster, u32_of)?,
+            false => Vec::new(),
+        };
+        Ok(Clusters {
+            numbers,
+            plans: Vec::new(),
+        })
     }
 
     /// Puts rows in a new order: `order` has the old places of `rows`.
@@ -194,6 +218,9 @@ impl<'a> Merge<'a> {
         pick(&mut self.times_us, &rows, order);
         pick(&mut self.seqs, &rows, order);
         pick(&mut self.origins, &rows, order);
+        if !self.clusters.is_empty() {
+            pick(&mut self.clusters, &rows, order);
+        }
         for row in rows {
             let origin = self.origins[index(row)];
             self.remap[index(origin.input)][index(origin.row)] = row;
@@ -245,6 +272,17 @@ impl<'a> Merge<'a> {
     pub(super) fn rows(&self) -> impl Iterator<Item = (&'a dyn Partition, u32)> {
         let origins = self.origins();
         origins.map(|(input, row)| (self.inputs[input].partition, row))
+    }
+
+    /// Where an output row comes from.
+    pub(super) fn origin_of(&self, row: u32) -> Origin {
+        self.origins[index(row)]
+    }
+
+    /// The partition and row that an output row comes from.
+    pub(super) fn origin(&self, row: u32) -> (&'a dyn Partition, u32) {
+        let Origin { input, row } = self.origin_of(row);
+        (self.inputs[index(input)].partition, row)
     }
 
     /// Output rows of the rows of an input.

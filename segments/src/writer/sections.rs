@@ -12,13 +12,14 @@ use crate::columns::{Column, write_columns};
 use crate::format::bytes::{Put, index};
 use crate::format::{Counts, SectionKind, VecSink};
 use crate::ids::{IdList, encode_filter, id_hash, write_id_order, write_names};
+use crate::prepared::VectorSpace;
 use crate::read::Zone;
 use crate::scope_dir::{ScopeFacts, encode_scopes};
 use crate::stream::RowStream;
 use crate::tags::TagsWriter;
 use crate::text::{SAMPLE_BYTES, TextWriter, samples_bytes, train};
 use crate::timeline::write_timeline;
-use crate::vectors::VectorsWriter;
+use crate::vectors::{CodeScratch, Coder, CodesWriter, RunsWriter, VectorsWriter, code_seed};
 
 /// Writes every section; gives the zone and the counts for the footer.
 pub(super) fn write_sections(
@@ -66,6 +67,13 @@ fn write_fields(file: &mut FileWriter<'_>, merge: &Merge<'_>) -> Result<()> {
     file.section(SectionKind::Columns, |sink| {
         write_columns(sink, merge.zone.rows, |column, values| match column {
             Column::SourceId => sources.fill(merge, values),
+            Column::Cluster => {
+                values.fill(0);
+                for (value, cluster) in values.iter_mut().zip(&merge.clusters) {
+                    *value = u64::from(*cluster);
+                }
+                Ok(())
+            }
             column => merge.each_value(column, |to, value| values[index(to)] = value),
         })
     })?;
@@ -201,15 +209,60 @@ fn write_vectors(file: &mut FileWriter<'_>, spec: &SegmentSpec, merge: &Merge<'_
         return Ok(0);
     };
     let mut writer = VectorsWriter::new(space);
+    let mut runs = RunsWriter::new(space, &merge.runs);
     file.section(SectionKind::Vectors, |sink| {
-        for (partition, row) in merge.rows() {
-            writer.push(sink, partition.vector(row)?.as_deref())?;
+        for (to, (partition, row)) in (0_u32..).zip(merge.rows()) {
+            let vector = partition.vector(row)?;
+            writer.push(sink, vector.as_deref())?;
+            if let Some(vector) = vector {
+                runs.see(to, &vector);
+            }
         }
         Ok(())
     })?;
     let vectors = writer.vectors();
     file.put_section(SectionKind::VectorRows, &writer.finish())?;
+    if vectors > 0 {
+        write_codes(file, spec, space, merge)?;
+    }
+    if let Some(bytes) = runs.finish(merge.zone.rows) {
+        file.put_section(SectionKind::VectorRuns, &bytes)?;
+    }
     Ok(vectors)
+}
+
+/// Writes the codes of the vectors: those of the inputs, which depend on vector and store
+/// alone, and new ones where an input has none of this store.
+fn write_codes(
+    file: &mut FileWriter<'_>,
+    spec: &SegmentSpec,
+    space: &VectorSpace,
+    merge: &Merge<'_>,
+) -> Result<()> {
+    let seed = code_seed(&spec.store_id);
+    let inputs = merge.inputs().iter();
+    let has_codes: Vec<bool> = inputs
+        .map(|input| input.partition.code_seed() == Some(seed))
+        .collect();
+    let coder = Coder::new(space, seed);
+    let mut writer = CodesWriter::new(space, seed);
+    let (mut code, mut scratch) = (Vec::new(), CodeScratch::default());
+    file.section(SectionKind::VectorCodes, |sink| {
+        for (input, row) in merge.origins() {
+            let partition = merge.inputs()[input].partition;
+            code.clear();
+            let factor = match has_codes[input] {
+                true => partition.code(row, &mut code)?,
+                false => partition
+                    .vector(row)?
+                    .map(|vector| coder.encode_with(&vector, &mut code, &mut scratch)),
+            };
+            if let Some(factor) = factor {
+                writer.push(sink, &code, factor)?;
+            }
+        }
+        writer.finish(sink)
+    })
 }
 
 /// Writes dictionary, texts and summaries; gives the count of summaries.

@@ -288,6 +288,94 @@ fn unit_vectors_have_unit_length() {
 }
 
 #[test]
+fn codes_are_those_of_the_vectors() {
+    let turned = |rows: &mut Vec<Row>| {
+        rows[1].vector = Some(
+            [0.0_f32, -1.0, 0.0]
+                .iter()
+                .flat_map(|x| x.to_le_bytes())
+                .collect(),
+        );
+    };
+    let other_codes = transplant(&["vector_codes"], turned);
+    finds(
+        other_codes.clone(),
+        "vector_codes",
+        "is not that of its vector",
+    );
+    finds(
+        transplant(&["vectors"], turned),
+        "vector_codes",
+        "is not that of its vector",
+    );
+    // A scrub that does not look at the content has nothing to compare them with.
+    let vfs = MemoryVfs::default();
+    vfs.put(&dir().join(segment_file_name(7)), other_codes.clone());
+    let segment = Segment::open_unreferenced(&vfs, dir(), 7, ReadMode::Mapped).expect("opens");
+    assert_eq!(segment.verify_all().findings, []);
+
+    // A factor without a value, and a trailer of another store.
+    for (from_end, what) in [
+        (32 + 4, "is not that of its vector"),
+        (32 - 8, "trailer is"),
+    ] {
+        let mut bytes = file_of(rows());
+        let place = layout(&bytes);
+        let part = place
+            .sections
+            .iter()
+            .find(|part| part.name == "vector_codes");
+        let at = part.expect("codes").end - from_end;
+        bytes[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+        repair(&mut bytes, &place);
+        finds(bytes, "vector_codes", what);
+    }
+}
+
+#[test]
+fn a_merge_copies_codes_and_makes_none() {
+    // Codes of another vector under right checksums: a merge that made codes would mend them.
+    let turned = |rows: &mut Vec<Row>| {
+        rows[1].vector = Some(
+            [0.0_f32, -1.0, 0.0]
+                .iter()
+                .flat_map(|x| x.to_le_bytes())
+                .collect(),
+        );
+    };
+    let vfs = MemoryVfs::default();
+    vfs.put(
+        &dir().join(segment_file_name(7)),
+        transplant(&["vector_codes"], turned),
+    );
+    let segment = Segment::open_unreferenced(&vfs, dir(), 7, ReadMode::Mapped).expect("opens");
+    let codes = |segment: &Segment| -> Vec<_> {
+        let code = |row| {
+            let mut code = Vec::new();
+            (segment.code(row, &mut code).expect("codes"), code)
+        };
+        (0..24).map(code).collect()
+    };
+    let merge = |spec: &SegmentSpec| {
+        let input = MergeInput {
+            partition: &segment,
+            keep: (0..24).collect(),
+        };
+        let vfs = MemoryVfs::default();
+        write_segment(&vfs, dir(), spec, &[input]).expect("written");
+        Segment::open_unreferenced(&vfs, dir(), spec.file_number, ReadMode::Mapped).expect("opens")
+    };
+    let mut spec = real_spec();
+    spec.file_number = 8;
+    assert_eq!(codes(&merge(&spec)), codes(&segment));
+    // Into another store they are made anew, with its seed.
+    spec.store_id = [9; 16];
+    let moved = merge(&spec);
+    assert_ne!(codes(&moved), codes(&segment));
+    assert_eq!(moved.verify_content(&mut |_| {}).findings, []);
+}
+
+#[test]
 fn counts_of_the_footer_are_those_of_the_sections() {
     let bytes = file_of(rows());
     let place = layout(&bytes);

@@ -7,6 +7,7 @@ use chronolith_segments::{
     ReadMode, Segment, SegmentError, SegmentRef, Written, segment_file_name,
 };
 
+use crate::clusters::write_by_parity;
 use crate::format::{BLOCK, layout, repair};
 use crate::memory::MemoryVfs;
 use crate::naive::{DIM, Row, STORE_ID, dir, open, spec, write_all};
@@ -45,7 +46,7 @@ pub fn rows(count: u64) -> Vec<Row> {
 
 fn segment(count: u64) -> (Vec<u8>, Written) {
     let vfs = MemoryVfs::default();
-    let written = write_all(&vfs, &spec(7), rows(count));
+    let written = write_by_parity(&vfs, &spec(7), rows(count));
     (vfs.bytes(&dir().join(segment_file_name(7))), written)
 }
 
@@ -149,7 +150,7 @@ fn a_file_of_another_store_number_or_time_does_not_open() {
         refused,
         Err(SegmentError::Version {
             found: 9,
-            supported: 2,
+            supported: 3,
             ..
         })
     ));

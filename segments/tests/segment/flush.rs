@@ -3,7 +3,7 @@
 use chronolith_segments::analyze::{Analyzed, Analyzer, AnalyzerKind, AnalyzerOptions, Language};
 use chronolith_segments::{
     Memtable, MemtableOptions, MergeInput, Partition, ReadMode, Record, Run, Scope, ScopeRanges,
-    ScopeSelector, Segment, TermVisit, TokenCounter, prepare, write_segment,
+    ScopeSelector, Segment, TermVisit, TokenCounter, code_seed, prepare, write_segment,
 };
 
 use crate::memory::MemoryVfs;
@@ -44,6 +44,7 @@ fn a_flushed_memtable_answers_as_before() {
         vector_space: spec.vector_space.clone(),
         bytes_max: 64 << 20,
         hash_seed: 1,
+        code_seed: Some(code_seed(&spec.store_id)),
     });
     let mut scratch = Analyzed::default();
     for i in 0..60 {

@@ -13,6 +13,7 @@ use chronolith_segments::{
     Counts, Description, Partition, ReadMode, Segment, SegmentError, segment_file_name,
 };
 
+use crate::clusters::write_by_parity;
 use crate::format::{Layout, layout};
 use crate::memory::MemoryVfs;
 use crate::naive::{Row, dir, open, spec, write_all};
@@ -87,6 +88,11 @@ fn starts(bytes: &[u8], layout: &Layout) -> Vec<(usize, String)> {
                     .skip(1),
             );
         }
+        if part.name == "vector_runs" {
+            starts.extend(
+                runs(&bytes[part.start..part.end]).map(|(at, name)| (part.start + at, name)),
+            );
+        }
         if part.end % 64 != 0 {
             starts.push((part.end, "zeros".to_owned()));
         }
@@ -153,6 +159,27 @@ fn columns(section: &[u8]) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
+/// Where each entry of runs starts, and what it is.
+fn runs(section: &[u8]) -> impl Iterator<Item = (usize, String)> {
+    let trailer = section.len() - 24;
+    let (scopes, runs) = (
+        usize::from(section[trailer + 4]),
+        usize::from(section[trailer + 8]),
+    );
+    let scope = "scope: number, first row, runs, share for 95 %, for 99 %, zero";
+    let scopes_at = (0..scopes).map(move |at| (at * 24, scope));
+    let run = "run: end row, zero, radius";
+    let runs_at = (0..runs).map(move |at| (scopes * 24 + at * 16, run));
+    let (start, bytes) = (scopes * 24 + runs * 16, trailer - scopes * 24 - runs * 16);
+    let centroids = (0..runs).map(move |at| (start + at * bytes / runs, "centroid"));
+    let last = (
+        trailer,
+        "rows, scopes, runs, dimension, bytes of a component, zeros",
+    );
+    let parts = scopes_at.chain(runs_at).chain(centroids).chain([last]);
+    parts.map(|(at, name)| (at, name.to_owned())).skip(1)
+}
+
 fn dump(bytes: &[u8]) -> String {
     let layout = layout(bytes);
     let starts = starts(bytes, &layout);
@@ -195,7 +222,7 @@ fn the_bytes_of_a_tiny_segment_are_those_of_the_dump() {
     write_all(&vfs, &spec(7), rows());
     let bytes = vfs.bytes(&dir().join(segment_file_name(7)));
     let found = dump(&bytes);
-    let (text, fixture) = (path("segment_v2.txt"), path("segment_v2.seg"));
+    let (text, fixture) = (path("segment_v3.txt"), path("segment_v3.seg"));
     if std::env::var_os("CHRONOLITH_BLESS").is_some() {
         std::fs::write(&text, &found).expect("written");
         if !fixture.exists() {
@@ -206,6 +233,47 @@ fn the_bytes_of_a_tiny_segment_are_those_of_the_dump() {
     assert!(
         found == expected,
         "the bytes changed; a new format version, or CHRONOLITH_BLESS=1\n{found}"
+    );
+}
+
+#[test]
+fn the_bytes_of_runs_of_vectors_are_those_of_the_dump() {
+    let vfs = MemoryVfs::default();
+    let rows = (0..5_u32).map(|i| {
+        let mut row = Row::plain(
+            "a",
+            &format!("x{i}"),
+            10 - i64::from(i),
+            u64::from(i),
+            "fox",
+        );
+        let first = f32::from_bits(0x3f80_0000 + i);
+        row.vector = (i > 0).then(|| [first, 0.0, 1.0].map(f32::to_le_bytes).concat());
+        row
+    });
+    write_by_parity(&vfs, &spec(7), rows.collect());
+    let bytes = vfs.bytes(&dir().join(segment_file_name(7)));
+    let dump = dump(&bytes);
+    let from = dump.find("# section vector_runs").expect("a section");
+    let len = dump[from + 1..]
+        .find('#')
+        .map(|_| dump[from..].find("# zeros"));
+    let found = &dump[from..from + len.flatten().expect("zeros behind it")];
+    let text = path("vector_runs.txt");
+    if std::env::var_os("CHRONOLITH_BLESS").is_some() {
+        std::fs::write(&text, found).expect("written");
+    }
+    let expected = std::fs::read_to_string(&text).expect("a dump; CHRONOLITH_BLESS=1 writes it");
+    // Where the section starts is of no account: offsets are those of the file.
+    let bytes_of = |dump: &str| -> Vec<String> {
+        let lines = dump.lines().skip(1);
+        let of_bytes = lines.filter(|line| !line.starts_with('#'));
+        of_bytes.map(|line| line[8..].to_owned()).collect()
+    };
+    assert_eq!(
+        bytes_of(found),
+        bytes_of(&expected),
+        "the bytes of runs changed\n{found}"
     );
 }
 

@@ -14,6 +14,7 @@
     reason = "small numbers and one crate"
 )]
 
+mod clusters;
 mod contradictions;
 mod corruption;
 mod faults;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use chronolith_segments::{
-    Partition, Run, ScopeRanges, ScopeSelector, Segment, SegmentError, TimeOrder,
+    Accept, CodeRows, Coder, Nearest, Partition, Run, ScopeRanges, ScopeSelector, Segment,
+    SegmentError, TimeOrder, WindowRows, code_seed,
 };
 
 use crate::naive::{Row, bits, terms_of};
@@ -34,6 +35,7 @@ pub fn check(segment: &Segment, rows: &[Row]) {
     check_rows(segment, rows);
     check_terms(segment, rows);
     check_tags(segment, rows);
+    check_codes(segment, rows);
     let seq_max = rows
         .iter()
         .map(|row| row.fields.commit_seq)
@@ -48,6 +50,48 @@ pub fn check(segment: &Segment, rows: &[Row]) {
     let scrub = segment.verify_all();
     assert_eq!(scrub.findings, []);
     assert!(scrub.blocks > 0);
+}
+
+/// Codes are those of the rows' vectors, and every way to scan them offers the same.
+fn check_codes(segment: &Segment, rows: &[Row]) {
+    let Some(space) = segment.vector_space() else {
+        return;
+    };
+    let coder = Coder::new(space, code_seed(&segment.store_id()));
+    let query = coder.query(&vec![0.7; space.dim as usize]);
+    let mut expected = Vec::new();
+    for (at, row) in numbered(rows) {
+        let (mut found, mut made) = (Vec::new(), Vec::new());
+        let factor = segment.code(at, &mut found).expect("code");
+        let made_factor = row.vector.as_ref().map(|v| coder.encode(v, &mut made));
+        assert_eq!((factor, &found), (made_factor, &made), "row {at}");
+        if let Some(factor) = factor {
+            let mut estimates = Vec::new();
+            query.estimate_many(&found, &factor.to_le_bytes(), &mut estimates);
+            expected.push((at, estimates[0]));
+        }
+    }
+    let all = 0..segment.zone().rows;
+    let listed: Vec<u32> = all.clone().collect();
+    let run = Run { key: 0, rows: all };
+    for rows in [CodeRows::Run(&run), CodeRows::Listed(&listed)] {
+        for modulus in [1, 3] {
+            let mut nearest = Nearest::new(usize::MAX);
+            let mut accept = |row: u32| Ok(row.is_multiple_of(modulus));
+            let accept: Option<Accept<'_>> = match modulus {
+                1 => None,
+                _ => Some(&mut accept),
+            };
+            let compared = segment.scan_codes(&query, rows, 4, accept, &mut nearest);
+            assert_eq!(compared.expect("codes"), expected.len() as u64);
+            let found: Vec<_> = nearest.into_rows();
+            assert!(found.iter().all(|one| one.source == 4));
+            let found: Vec<_> = found.iter().map(|one| (one.row, one.estimate)).collect();
+            let mut expected = expected.clone();
+            expected.retain(|(row, _)| row.is_multiple_of(modulus));
+            assert_eq!(found, expected);
+        }
+    }
 }
 
 fn numbered(rows: &[Row]) -> impl Iterator<Item = (u32, &Row)> {
@@ -209,6 +253,30 @@ fn check_runs(segment: &Segment, rows: &[Row], scopes: &ScopeRanges, at_seq: u64
     }
 }
 
+/// Windows give the rows that a walk gives, in order of rows.
+fn check_windows(segment: &Segment, rows: &[Row], run: &Run, times: &[i64]) {
+    let ends = [i64::MIN, i64::MAX].into_iter();
+    let ends: Vec<i64> = ends
+        .chain(times.iter().flat_map(|time| [*time, time + 1]).step_by(3))
+        .collect();
+    for (at, from) in ends.iter().enumerate() {
+        let to = ends[(at * 7 + 1) % ends.len()];
+        let inside = |(_, row): &(u32, &Row)| (*from..to).contains(&row.fields.event_time_us);
+        let expected = numbered(rows).filter(|(row, _)| run.rows.contains(row));
+        let expected: Vec<u32> = expected.filter(inside).map(|(row, _)| row).collect();
+        for rows_max in [0, 1, usize::MAX] {
+            let found = segment.window(run, *from, to, rows_max).expect("times");
+            match found {
+                Some(WindowRows::Run(run)) => {
+                    assert_eq!(run.rows.collect::<Vec<_>>(), expected);
+                }
+                Some(WindowRows::Listed(found)) => assert_eq!(found, expected),
+                None => assert!(expected.len() > rows_max, "{} {rows_max}", expected.len()),
+            }
+        }
+    }
+}
+
 fn check_run(segment: &Segment, rows: &[Row], run: &Run) {
     let inside = || numbered(rows).filter(|(at, _)| run.rows.contains(at));
     let population = segment.population(run).expect("population");
@@ -257,6 +325,9 @@ fn check_run(segment: &Segment, rows: &[Row], run: &Run) {
     );
     let mut times: Vec<i64> = inside().map(|(_, row)| row.fields.event_time_us).collect();
     times.sort_unstable();
+    check_windows(segment, rows, run, &times);
+    let vectors = inside().filter(|(_, row)| row.vector.is_some()).count();
+    assert_eq!(segment.vectors_in(run).expect("vectors"), vectors as u64);
     let middle = times.get(times.len() / 2).copied().unwrap_or(0);
     for (from, to) in [
         (i64::MIN, i64::MAX),
@@ -312,6 +383,7 @@ fn walk(
 pub fn answers(segment: &Segment) -> Result<String, SegmentError> {
     use std::fmt::Write;
     let mut out = format!("{:?} {:?}\n", segment.meta(), segment.lineage());
+    out += &crate::clusters::runs_of(segment)?;
     for row in 0..segment.zone().rows {
         let (id, key) = (segment.id(row)?, segment.scope_key(row)?);
         let found = segment.find(&key, &id, u64::MAX)?;
@@ -324,8 +396,12 @@ pub fn answers(segment: &Segment) -> Result<String, SegmentError> {
         );
         writeln!(
             out,
-            "{parts:?} {:?} {:?}",
+            "{parts:?} {:?} {:?} {:?}",
             segment.vector(row)?,
+            {
+                let mut code = Vec::new();
+                (segment.code(row, &mut code)?, code)
+            },
             segment.stored(row)?
         )
         .expect("a string");

@@ -12,14 +12,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use chronolith::{Record, Scope, SourceClass};
+use chronolith::{ReadMode, Record, Scope, SourceClass, Store};
 use chronolith_segments::{OpRef, PutMode, encode_batch};
 use chronolith_vfs::{Env, SimVfs};
 use chronolith_wal::{Log, LogOptions, Recovered, STATUS_NAME, log_name};
 
 use super::log::STORE_ID;
 use super::log_bytes::{self, PAIR_HEADER};
-use super::store::{build, files};
+use super::store::{Base, DIR, build, files, options};
 
 /// The directory of a corpus.
 pub fn corpus_dir(name: &str) -> PathBuf {
@@ -54,6 +54,7 @@ pub fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         let base = build(rows);
         from_disk(&mut seeds, size, &base.disk);
     }
+    seeds.push(("segment", "odd-runs".into(), merged(40)));
     seeds.extend(batches().map(|(name, bytes)| ("batch", name.into(), bytes)));
     from_log(&mut seeds);
     seeds.extend(super::seal::seeds().map(|(name, bytes)| ("seal", name.into(), bytes)));
@@ -87,6 +88,17 @@ fn from_disk(seeds: &mut Seeds, size: &str, disk: &SimVfs) {
             }
         }
     }
+}
+
+/// A segment that a compaction wrote: its rows lie by what their vectors look like. No store of
+/// this build expects its number, so it is not taken everywhere.
+fn merged(rows: u32) -> Vec<u8> {
+    let Base { env, disk } = build(rows);
+    let env = env.with_vfs(disk.clone());
+    let store = Store::open(DIR, options(&env, ReadMode::Mapped)).expect("opened");
+    store.compact(true, &mut |_| {}).expect("compacted");
+    let name = files(&disk, ".seg").pop().expect("a segment");
+    disk.content(&name).expect("there")
 }
 
 /// Logs of two files, whose first says that it has a successor and is nothing without that; and

@@ -2,13 +2,15 @@
 //!
 //! Checksums are made from the documented layout, not with the writer's code.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
+use chronolith_compaction::{Clusterer, RunPolicy};
 use chronolith_segments::format::FORMAT_VERSION;
 use chronolith_segments::{
     Description, MergeInput, Partition, ReadMode, SalvagedSegment, ScopeRanges, ScopeSelector,
-    Segment, SegmentError, SegmentSpec, TermVisit, TimeOrder, segment_file_name, write_segment,
+    Segment, SegmentError, SegmentSpec, TermVisit, TimeOrder, VectorRuns, segment_file_name,
+    write_segment, write_segment_clustered,
 };
 
 use super::Forge;
@@ -27,7 +29,7 @@ const HEADER: usize = 64;
 const TRAILER: usize = 48;
 const ENTRY: usize = 24;
 /// Store id and file number in the header.
-const IDENTITY: std::ops::Range<usize> = 12..36;
+const IDENTITY: Range<usize> = 12..36;
 /// Rows that one run looks at, so that a large count costs no time: opening checks the rest.
 const ROWS_READ: u32 = 48;
 /// Terms whose postings one run reads on their own; the stream reads all.
@@ -111,6 +113,9 @@ fn read_scopes(segment: &Segment) -> Result<(), SegmentError> {
                 if let Ok(Some(rows)) = segment.tag_rows("ops") {
                     segment.rows_in_run(&run, &rows);
                 }
+                if let Ok(Some(runs)) = segment.vector_runs() {
+                    read_runs(segment, runs, &run.rows);
+                }
                 if let Some(vectors) = segment.vectors() {
                     let dim = segment.vector_space().map_or(1, |space| space.dim as usize);
                     let (mut found, mut scores) = (Vec::new(), Vec::new());
@@ -124,6 +129,26 @@ fn read_scopes(segment: &Segment) -> Result<(), SegmentError> {
         }
     }
     Ok(())
+}
+
+fn read_runs(segment: &Segment, runs: &VectorRuns, rows: &Range<u32>) {
+    let dim = segment.vector_space().map_or(1, |space| space.dim as usize);
+    let (query, mut scores) = (vec![0.5; dim], Vec::new());
+    for scope in runs.scopes_in(rows) {
+        let mut next = scope.rows.start;
+        for run in scope.runs.clone() {
+            let of_run = runs.rows_of(scope, run);
+            assert!(
+                of_run.start == next && next < of_run.end,
+                "runs have no gap"
+            );
+            assert!(runs.radius(run) >= 0.0, "a radius is a length");
+            next = of_run.end;
+        }
+        assert_eq!(next, scope.rows.end, "runs end with their scope");
+        let _ = runs.score(&query, scope.runs.clone(), &mut scores);
+        let _ = runs.centroids(scope.runs.clone());
+    }
 }
 
 fn read_terms(segment: &Segment) -> Result<(), SegmentError> {
@@ -206,7 +231,20 @@ pub(super) fn run_merge(bytes: &[u8]) -> bool {
             .filter(|row| row % 5 != 1)
             .collect(),
     };
-    write_segment(&*env.vfs, dir, &spec, &[input]).is_ok()
+    let policy = RunPolicy {
+        rows_min: 2,
+        rows_max: 8,
+    };
+    let clusterer = Clusterer::new(policy, 7);
+    let (vfs, inputs) = (&*env.vfs, [input]);
+    let clustered = write_segment_clustered(vfs, dir, &spec, &inputs, &|| true, &clusterer);
+    let other = SegmentSpec {
+        file_number: file_number ^ 2,
+        ..spec
+    };
+    // Both ways have to get through, whatever the other says.
+    let plain = write_segment(vfs, dir, &other, &inputs);
+    clustered.is_ok() && plain.is_ok()
 }
 
 /// Opens what is left of the segment, as a repair does, and reads every row that it can.
@@ -238,7 +276,7 @@ pub(super) fn run_salvage(bytes: &[u8]) -> bool {
 /// Where the parts of a file lie, as it says itself.
 struct Layout {
     /// Kind and range of each section.
-    sections: Vec<(u16, std::ops::Range<usize>)>,
+    sections: Vec<(u16, Range<usize>)>,
     table: usize,
     footer: usize,
     trailer: usize,

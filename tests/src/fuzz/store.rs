@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use chronolith::manifest;
 use chronolith::{
     Batch, Durability, Fusion, Maintenance, Mode, Options, ReadMode, ReadOnlyStore, Recency,
-    Record, Request, Scope, ScopeSelector, Setup, Snapshot, SourceClass, Store, TagEdge,
+    Record, Request, RunPolicy, Scope, ScopeSelector, Setup, Snapshot, SourceClass, Store, TagEdge,
     VectorFormat, VectorSpace,
 };
 use chronolith_segments::{decode_batch, segment_file_name};
@@ -59,6 +59,10 @@ pub(super) fn options(env: &Env, read_mode: ReadMode) -> Options {
         read_mode,
         maintenance: Maintenance::Manual,
         log_preallocate_bytes: 0,
+        runs: RunPolicy {
+            rows_min: 2,
+            rows_max: 8,
+        },
         env: env.clone(),
         ..Options::create(Setup {
             vectors: Some(space),

@@ -60,6 +60,11 @@ pub(crate) fn options(setup: &Setup, maintenance: Maintenance) -> Options {
         maintenance,
         // The files are thrown away; one sync a batch is slow and shows nothing here.
         durability: chronolith::Durability::Buffered,
+        // Scopes of these sets are small: their merges must lay rows out all the same.
+        runs: chronolith::RunPolicy {
+            rows_min: 8,
+            rows_max: 64,
+        },
         ..Options::create(setup.clone())
     }
 }

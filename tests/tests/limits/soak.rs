@@ -68,8 +68,12 @@ fn memory_descriptors_and_disk_stay_flat() {
         samples.len()
     );
     let within = |late: u64, early: u64, slack: u64| late <= early + early / 4 + slack;
+    // The allocator's arenas and the catalog's tables fill up to about 40 MB over the first ten
+    // thousand batches, which a short run on a busy machine spends most of its time with. A long
+    // one sees what grows after that.
+    let slack_kb = if seconds < 60 { 24 << 10 } else { 8 << 10 };
     assert!(
-        within(late.memory_kb, early.memory_kb, 8 << 10),
+        within(late.memory_kb, early.memory_kb, slack_kb),
         "memory grows: {samples:?}"
     );
     assert!(

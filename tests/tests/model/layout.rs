@@ -1,6 +1,9 @@
 //! The layout is no part of an answer: memory, one segment, many, compacted or reopened.
 
-use chronolith::{Hit, Maintenance, Options, Response, Store};
+use std::path::Path;
+
+use chronolith::{Hit, Maintenance, Options, Response, RunPolicy, Store};
+use chronolith_segments::{Description, parse_segment_file_name};
 use chronolith_tests::generate::{Ask, Op, World, batch_of, setup};
 use chronolith_vfs::Env;
 
@@ -43,6 +46,10 @@ fn store(seed: u64, ops: &[Vec<Op>], flushes: usize) -> (Store, Options) {
     let mut options = Options {
         maintenance: Maintenance::Manual,
         log_preallocate_bytes: 0,
+        runs: RunPolicy {
+            rows_min: 2,
+            rows_max: 8,
+        },
         env,
         ..Options::create(setup(seed))
     };
@@ -65,8 +72,23 @@ fn answers(store: &Store, asks: &[Ask]) -> Vec<String> {
     asks.iter().map(answer).collect()
 }
 
+/// Whether a segment of the store has rows that lie by what their vectors look like.
+fn is_clustered(env: &Env) -> bool {
+    let dir = Path::new("/store/segments");
+    let names = env.vfs.list(dir).expect("lists").into_iter();
+    let numbers = names.filter_map(|entry| parse_segment_file_name(&entry.name));
+    numbers.into_iter().any(|number| {
+        let found = Description::read(&*env.vfs, dir, number).expect("sound");
+        found
+            .sections
+            .iter()
+            .any(|section| section.name == "vector_runs")
+    })
+}
+
 #[test]
 fn the_layout_changes_no_answer() {
+    let mut clustered = 0;
     for seed in 0..6 {
         let ops = ops(seed);
         let mut world = World::new(seed);
@@ -85,6 +107,7 @@ fn the_layout_changes_no_answer() {
         check(&replayed, "replayed");
         for flushes in [1, 4, 64] {
             let (many, options) = store(seed, &ops, flushes);
+            let env = options.env.clone();
             let segments = many.stats().expect("stats").segments;
             assert!(segments >= flushes as u64, "{segments} of {flushes}");
             check(&many, "flushed");
@@ -100,6 +123,11 @@ fn the_layout_changes_no_answer() {
                 "force leaves no dead rows"
             );
             check(&many, "compacted");
+            clustered += u32::from(is_clustered(&env));
         }
     }
+    assert!(
+        clustered > 12,
+        "{clustered} of 18 stores have runs of vectors"
+    );
 }

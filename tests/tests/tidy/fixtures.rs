@@ -55,6 +55,7 @@ const FORMATS: [Format; 8] = [
             (0, &["segments/tests/golden/segment_v0.txt"]),
             (1, &["segments/tests/golden/segment_v1.txt"]),
             (2, &["segments/tests/golden/segment_v2.txt"]),
+            (3, &["segments/tests/golden/segment_v3.txt"]),
         ],
     },
     Format {

@@ -247,9 +247,14 @@ pub(crate) struct Query {
     /// Threads that search by words; the answer is the same with any number
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) threads: usize,
-    /// Score everything instead of what can matter; the answer is the same
+    /// Score everything instead of what can matter: by words the answer is the same, by vector it
+    /// is exact
     #[arg(long)]
     pub(crate) exhaustive: bool,
+    /// Rows whose vectors are compared after the codes of all that pass the filters; more find
+    /// more of the best ones (default: as many as find 99.5 %)
+    #[arg(long, value_name = "N", conflicts_with = "exhaustive")]
+    pub(crate) candidates: Option<usize>,
     /// At most one hit a source_id
     #[arg(long)]
     pub(crate) distinct: bool,

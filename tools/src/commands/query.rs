@@ -66,6 +66,9 @@ pub(crate) fn run(args: &Query) -> Result<(), Failure> {
     if args.exhaustive {
         request = request.exhaustive();
     }
+    if let Some(candidates) = args.candidates {
+        request = request.candidates(candidates);
+    }
     if args.ids_only {
         request = request.ids_only();
     }

@@ -236,6 +236,17 @@ fn vectors_of_ones_own_answer_by_row() {
         "--json",
     ];
     assert_eq!(ids(&chronolith(args).ends(0).json()), ["b", "c", "a"]);
+    // Fewer candidates than rows: codes choose them, and the answer says so.
+    let ask = |more: &[&'static str]| chronolith(args.into_iter().chain(more.iter().copied()));
+    let exact = ask(&["--exhaustive"]).ends(0).json();
+    assert_eq!(exact["exactness"], "exact");
+    let coded = ask(&["--candidates", "2"]).ends(0).json();
+    assert!(
+        coded["exactness"]["approximate"]["bound"].is_f64(),
+        "{coded}"
+    );
+    assert_eq!(coded["plan"]["dense"]["way"]["codes"]["candidates"], 2);
+    ask(&["--candidates", "0"]).ends(2).says("candidates");
     let past = [
         "query", &store, "--scope", "/", "--vector", &vectors, "--row", "3",
     ];

@@ -159,6 +159,11 @@ impl ClauseRows {
         Ok(Self { required, excluded })
     }
 
+    /// The rows that hold what is required; `None` where nothing is.
+    pub(crate) fn required(&self) -> Option<&RoaringBitmap> {
+        self.required.as_ref()
+    }
+
     /// True where the row holds what is required and nothing that is excluded.
     pub(crate) fn passes(&self, row: u32) -> bool {
         let required = self.required.as_ref();

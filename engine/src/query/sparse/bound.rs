@@ -5,7 +5,7 @@
 //! as much, under whatever statistics. (Block-max Pareto pairs: Mallia et al. 2017, "Faster
 //! BlockMax WAND with Variable-sized Blocks", section 2, kept unscored.)
 
-use chronolith_segments::TermBounds;
+use chronolith_segments::{CLASS_LENGTHS, LENGTH_CLASSES, Needs, TermBounds};
 
 use super::table::narrow;
 use crate::query::analyse::{QueryTerm, QueryTerms};
@@ -48,23 +48,18 @@ fn sum_of(query: &QueryTerms, bound: impl Fn(&QueryTerm) -> Option<i64>) -> i64 
     query.terms.iter().filter_map(bound).sum::<i64>() + best.sum::<i64>()
 }
 
-/// Lengths that differ by less than this share what a row can gain at most.
-const CLASS_LENGTHS: u8 = 8;
-/// Classes of lengths; the last one is of all longer rows.
-const CLASSES: usize = 8;
-
 /// What a row can gain at most, by the class of its length: most bounds come from the shortest
 /// rows, and most rows are longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ByLength([i32; CLASSES]);
+pub(super) struct ByLength([i32; LENGTH_CLASSES]);
 
 impl ByLength {
-    pub(super) const NOTHING: Self = Self([0; CLASSES]);
+    pub(super) const NOTHING: Self = Self([0; LENGTH_CLASSES]);
 
     /// That of a row whose byte of [`chronolith_segments::Partition::short_lengths`] this is.
     #[cfg(test)]
     fn of(&self, length: u8) -> i32 {
-        self.0[class_of(length)]
+        self.0[usize::from(length / CLASS_LENGTHS).min(LENGTH_CLASSES - 1)]
     }
 
     /// What is gained of both.
@@ -80,62 +75,20 @@ impl ByLength {
     }
 }
 
-/// What each row of a view must have already.
-pub(super) struct Needs<'a> {
-    by_length: [i32; CLASSES],
-    least: i32,
-    /// One byte a row; empty where they are not known.
-    lengths: &'a [u8],
-}
-
-impl<'a> Needs<'a> {
-    /// To reach `floor` with the gain of its length. `lengths` has a byte a row, or none at
-    /// all.
-    pub(super) fn new(floor: i64, gain: &ByLength, lengths: &'a [u8]) -> Self {
-        let need = |gain: i32| {
-            floor
-                .saturating_sub(i64::from(gain))
-                .max(i64::from(i32::MIN))
-        };
-        let by_length = gain
-            .0
-            .map(|gain| i32::try_from(need(gain)).unwrap_or(i32::MAX));
-        Self {
-            least: by_length.into_iter().min().unwrap_or(0),
-            by_length,
-            lengths,
-        }
-    }
-
-    /// The same of every row.
-    #[cfg(test)]
-    pub(super) fn all(need: i32) -> Self {
-        Self::new(i64::from(need), &ByLength::NOTHING, &[])
-    }
-
-    /// What any row needs at least.
-    #[inline]
-    pub(super) fn least(&self) -> i32 {
-        self.least
-    }
-
-    /// What `row` needs.
-    #[inline]
-    pub(super) fn of(&self, row: u32) -> i32 {
-        match self.lengths.get(row as usize) {
-            Some(length) => self.by_length[class_of(*length)],
-            None => self.least,
-        }
-    }
-}
-
-#[inline]
-fn class_of(length: u8) -> usize {
-    usize::from(length / CLASS_LENGTHS).min(CLASSES - 1)
+/// What each row must have already to reach `floor` with the gain of its length. `lengths` has
+/// a byte a row, or none at all.
+pub(super) fn needs<'a>(floor: i64, gain: &ByLength, lengths: &'a [u8]) -> Needs<'a> {
+    let need = |gain: i32| {
+        floor
+            .saturating_sub(i64::from(gain))
+            .max(i64::from(i32::MIN))
+    };
+    let of_class = |gain: i32| i32::try_from(need(gain)).unwrap_or(i32::MAX);
+    Needs::new(gain.0.map(of_class), lengths)
 }
 
 /// The shortest length of each class, with what it adds under the fraction.
-pub(super) struct LengthClasses([(u32, f64); CLASSES]);
+pub(super) struct LengthClasses([(u32, f64); LENGTH_CLASSES]);
 
 impl LengthClasses {
     /// Those of one population, which all words of a query share.
@@ -248,11 +201,11 @@ mod tests {
         assert_eq!(both.len(), 3);
         assert_eq!(both[0].of(8), 2 * gains.of(8));
         let lengths = [8, 2, 255];
-        let needs = Needs::new(10, &both[0], &lengths);
+        let needed = needs(10, &both[0], &lengths);
         let of = |row: u32| 10 - 2 * gains.of(lengths[row as usize]);
-        assert_eq!([0, 1, 2].map(|row| needs.of(row)), [0, 1, 2].map(of));
-        assert_eq!(needs.least(), of(0));
-        assert_eq!(Needs::new(10, &both[0], &[]).of(2), of(0));
+        assert_eq!([0, 1, 2].map(|row| needed.of(row)), [0, 1, 2].map(of));
+        assert_eq!(needed.least(), of(0));
+        assert_eq!(needs(10, &both[0], &[]).of(2), of(0));
         assert_eq!(both[2], ByLength::NOTHING);
     }
 

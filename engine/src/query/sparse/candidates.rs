@@ -1,11 +1,7 @@
 //! Which rows of a window could still be among the best, and what do they have so far?
 
-use chronolith_segments::SegmentError;
+use chronolith_segments::{Needs, SegmentError};
 
-use super::bound::Needs;
-
-/// Sums that are compared at once in a scan.
-const SCAN: usize = 32;
 /// Rows that are brought into order first; each later part is twice as large.
 const FIRST: usize = 64;
 
@@ -44,18 +40,7 @@ impl Candidates {
     pub(super) fn scan(&mut self, start: u32, sums: &mut [i32], needs: &Needs<'_>) {
         self.clear();
         let least = needs.least().max(1);
-        for (chunk, first) in sums.chunks_mut(SCAN).zip((start..).step_by(SCAN)) {
-            // Without a branch a row, so that many are compared at once.
-            if chunk.iter().fold(false, |any, sum| any | (*sum >= least)) {
-                for (row, sum) in (first..).zip(&*chunk) {
-                    if *sum >= least && *sum >= needs.of(row) {
-                        self.rows.push(row);
-                        self.sums.push(*sum);
-                    }
-                }
-            }
-            chunk.fill(0);
-        }
+        needs.take_all(start, sums, least, (&mut self.rows, &mut self.sums));
     }
 
     /// As [`Candidates::scan`], from the sums of the rows that were `touched`, in their order.
@@ -73,14 +58,8 @@ impl Candidates {
             true => needs.least(),
             false => needs.least().max(1),
         };
-        for row in touched {
-            // The sum is whole, and gone when another posting comes to the row.
-            let sum = std::mem::take(&mut sums[row.wrapping_sub(start) as usize]);
-            if sum >= least && sum >= needs.of(*row) {
-                self.rows.push(*row);
-                self.sums.push(sum);
-            }
-        }
+        let found = (&mut self.rows, &mut self.sums);
+        needs.take_touched(touched, start, sums, least, found);
     }
 
     /// Puts the rows in ascending order.
@@ -100,14 +79,7 @@ impl Candidates {
 
     /// Leaves out the rows that have too little.
     pub(super) fn keep(&mut self, needs: &Needs<'_>) {
-        let mut len = 0;
-        for at in 0..self.rows.len() {
-            let (row, sum) = (self.rows[at], self.sums[at]);
-            (self.rows[len], self.sums[len]) = (row, sum);
-            len += usize::from(sum >= needs.of(row));
-        }
-        self.rows.truncate(len);
-        self.sums.truncate(len);
+        needs.keep(&mut self.rows, &mut self.sums);
     }
 
     /// Leaves out the rows that do not pass.
@@ -187,7 +159,14 @@ fn halves(key: u64) -> [u32; 2] {
 
 #[cfg(test)]
 mod tests {
+    use chronolith_segments::LENGTH_CLASSES;
+
     use super::*;
+
+    /// Every row needs the same.
+    fn all(need: i32) -> Needs<'static> {
+        Needs::new([need; LENGTH_CLASSES], &[])
+    }
 
     fn pairs(candidates: &Candidates) -> Vec<(u32, i32)> {
         let rows = candidates.rows.iter().copied();
@@ -201,7 +180,7 @@ mod tests {
         expected.retain(|(_, sum)| *sum >= 20);
         let (mut scanned, mut gathered) = (Candidates::default(), Candidates::default());
         let mut left = sums.clone();
-        let needs = Needs::all(20);
+        let needs = all(20);
         scanned.scan(1000, &mut left, &needs);
         assert_eq!(pairs(&scanned), expected);
         assert!(left.iter().all(|sum| *sum == 0));
@@ -212,7 +191,7 @@ mod tests {
         gathered.sort_by_row();
         assert_eq!(pairs(&gathered), expected);
         assert!(left.iter().all(|sum| *sum == 0));
-        gathered.keep(&Needs::all(45));
+        gathered.keep(&all(45));
         expected.retain(|(_, sum)| *sum >= 45);
         assert_eq!(pairs(&gathered), expected);
     }

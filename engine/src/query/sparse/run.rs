@@ -19,11 +19,11 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use chronolith_segments::{Run, SegmentError, Sums};
+use chronolith_segments::{Needs, Run, SegmentError, Sums};
 use chronolith_vfs::planted::{self, Bug};
 
 use super::SparseCounters;
-use super::bound::{ByLength, Needs, essential, suffix_gains, suffix_sums, worth_reading};
+use super::bound::{ByLength, essential, needs, suffix_gains, suffix_sums, worth_reading};
 use super::candidates::Candidates;
 use super::group::Group;
 use super::pace::Pace;
@@ -231,6 +231,7 @@ impl RunScorer<'_, '_, '_> {
     ) -> Result<(), SegmentError> {
         let mut lists = Lists::new(lists, false);
         scratch.candidates.start_with(rows);
+        scratch.candidates.keep(&self.needs(&lists.gains[0]));
         let all = (&mut *lists.all, &*lists.gains);
         self.settle(all, false, &mut filter, &mut scratch.candidates)
     }
@@ -251,7 +252,7 @@ impl RunScorer<'_, '_, '_> {
 
     /// What rows must have already, where they can still gain `gain`.
     fn needs(&self, gain: &ByLength) -> Needs<'_> {
-        Needs::new(self.floor(), gain, self.lengths)
+        needs(self.floor(), gain, self.lengths)
     }
 
     /// Adds up the first `read` lists in a window, and takes the rows that can still get in.
@@ -295,7 +296,8 @@ impl RunScorer<'_, '_, '_> {
         Ok(())
     }
 
-    /// Asks the lists that were not read for the candidates, and offers those that have enough.
+    /// Asks the lists that were not read for the candidates, which have enough with all that
+    /// those can add, and offers those that have enough in the end.
     /// `filters_first` says to look at the filters before the lists are asked.
     fn settle(
         &mut self,
@@ -313,8 +315,10 @@ impl RunScorer<'_, '_, '_> {
             self.counters.rows_filtered += candidates.len() as u64;
             candidates.retain(|row| Ok(self.view.passes(row)? && filter.passes(row)?))?;
         }
-        for (list, gain) in lists.iter_mut().zip(gains) {
-            candidates.keep(&self.needs(gain));
+        for (at, list) in lists.iter_mut().enumerate() {
+            if at > 0 {
+                candidates.keep(&self.needs(&gains[at]));
+            }
             if candidates.is_empty() {
                 return Ok(());
             }

@@ -6,7 +6,7 @@
 //!
 //! | check | says |
 //! | --- | --- |
-//! | `rows` | columns, scope directory, zone, timelines, ids with order and filter, vectors |
+//! | `rows` | columns, scope directory, zone, timelines, ids with order and filter, vectors with their codes |
 //! | `index` | postings and tags by row and by name; words, lengths and token costs against the stored text, analysed anew |
 
 mod index;
@@ -55,7 +55,8 @@ impl Segment {
     }
 
     /// As [`Segment::verify_all`], and compares what was derived from a record with the
-    /// record: words, length and token costs with the text, unit vectors with their length.
+    /// record: words, length and token costs with the text, unit vectors with their length,
+    /// codes with their vectors.
     /// `progress` is told how many of the file's bytes are done, ever more up to its length;
     /// half of them count for the blocks, half for the comparison.
     pub fn verify_content(&self, progress: &mut dyn FnMut(u64)) -> Scrub {
@@ -67,20 +68,24 @@ impl Segment {
         let mut found = Found::new(self);
         found.scrub(&self.loaded.sections, &mut |read| progress(read / 2));
         if found.scrub.findings.is_empty() {
-            let checks: [fn(&Self, &mut Found) -> Result<()>; 5] = [
+            let checks: [fn(&Self, &mut Found) -> Result<()>; 7] = [
                 Self::check_columns,
                 Self::check_timeline,
                 Self::check_ids,
                 Self::check_tags,
                 Self::check_vector_rows,
+                Self::check_code_rows,
+                Self::check_vector_runs,
             ];
             for check in checks {
                 let checked = check(self, &mut found);
                 found.note(checked);
             }
             if content {
-                let checked = self.check_vectors(&mut found);
-                found.note(checked);
+                for check in [Self::check_vectors, Self::check_codes] {
+                    let checked = check(self, &mut found);
+                    found.note(checked);
+                }
             }
             let mut at_row = |row: u32| {
                 let share = u128::from(bytes - bytes / 2) * u128::from(row);

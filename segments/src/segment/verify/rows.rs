@@ -8,7 +8,7 @@ use crate::format::bytes::index;
 use crate::ids::{IdFilter, id_hash};
 use crate::read::Partition;
 use crate::segment::{Result, Segment};
-use crate::vectors::widen;
+use crate::vectors::{CodeScratch, Coder, widen};
 
 /// How far from 1 the length of a stored unit vector may be: half precision rounds each
 /// component by up to 2^-11.
@@ -146,6 +146,17 @@ impl Segment {
         Ok(())
     }
 
+    /// Runs hold rows with a vector alone, and their radii bound.
+    pub(super) fn check_vector_runs(&self, found: &mut Found) -> Result<()> {
+        let (Some(runs), Some(vectors)) = (Self::vector_runs(self)?, self.vectors()) else {
+            return Ok(());
+        };
+        for message in runs.contradictions(vectors)? {
+            found.damage(self, SectionKind::VectorRuns, message);
+        }
+        Ok(())
+    }
+
     /// Vectors are of finite numbers and, where the space asks for it, of unit length.
     pub(super) fn check_vectors(&self, found: &mut Found) -> Result<()> {
         let Some(space) = self.vector_space() else {
@@ -162,6 +173,37 @@ impl Segment {
             if !norm.is_finite() || (space.normalised && (norm - 1.0).abs() > NORM_SLACK) {
                 let message = format!("the vector of row {row} has length {norm}");
                 found.damage(self, SectionKind::Vectors, message);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Segment {
+    /// There is a code for every vector, of this space and store.
+    pub(super) fn check_code_rows(&self, _: &mut Found) -> Result<()> {
+        self.codes().map(|_| ())
+    }
+
+    /// Codes and factors are those of the vectors.
+    pub(super) fn check_codes(&self, found: &mut Found) -> Result<()> {
+        let (Some(space), Some(codes)) = (self.vector_space(), self.codes()?) else {
+            return Ok(());
+        };
+        let coder = Coder::new(space, codes.seed());
+        let (mut stored, mut made, mut scratch) = (Vec::new(), Vec::new(), CodeScratch::default());
+        for row in 0..self.scopes.rows() {
+            let Some(vector) = self.vector(row)? else {
+                continue;
+            };
+            stored.clear();
+            made.clear();
+            let stored_factor = self.code(row, &mut stored)?;
+            let factor = coder.encode_with(&vector, &mut made, &mut scratch);
+            // By bits: a factor without a value differs from every factor that is made.
+            if stored_factor.map(f32::to_bits) != Some(factor.to_bits()) || stored != made {
+                let message = format!("the code of row {row} is not that of its vector");
+                found.damage(self, SectionKind::VectorCodes, message);
             }
         }
         Ok(())

@@ -9,6 +9,8 @@
 //! | per scope: row - first row of the scope, for scopes with a timeline of their own | packed column | [`Timeline::open`], scrub |
 //! | whole: row; no values in a segment of one scope | packed column | [`Timeline::open`], scrub |
 
+mod window;
+
 use std::collections::BinaryHeap;
 use std::ops::{ControlFlow, Range};
 

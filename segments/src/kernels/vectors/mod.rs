@@ -11,8 +11,7 @@
 //! ```
 //!
 //! Two forms compute it: [`scalar`] on every machine, `avx2` where the processor has AVX2 and
-//! F16C. No form may fuse product and sum. This folder is the crate's only place with unsafe
-//! code.
+//! F16C. No form may fuse product and sum.
 
 #[cfg(target_arch = "x86_64")]
 #[expect(
@@ -20,9 +19,38 @@
     reason = "the kernels are this crate's one home of unsafe code"
 )]
 mod avx2;
+#[expect(
+    unsafe_code,
+    reason = "the kernels are this crate's one home of unsafe code"
+)]
+mod codes;
+#[expect(
+    unsafe_code,
+    reason = "the kernels are this crate's one home of unsafe code"
+)]
+mod mask;
+#[expect(
+    unsafe_code,
+    reason = "the kernels are this crate's one home of unsafe code"
+)]
+mod rotate;
 mod scalar;
 
+pub(crate) use codes::{CodeKernel, Planes};
+
+/// Bits in which the code `query` and each of `codes`, one after the other, differ: the
+/// plainest measure of two codes.
+///
+/// # Panics
+/// If `query` is not whole words of 64 bits, or `codes` are not as many as `distances`.
+pub fn code_distances(query: &[u8], codes: &[u8], distances: &mut [u32]) {
+    CodeKernel::best().distances(query, codes, distances);
+}
+pub(crate) use mask::{MASK_LANES, at_least};
+pub(crate) use rotate::turn;
+
 use half::f16;
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
 use crate::prepared::VectorFormat;
 
@@ -104,23 +132,61 @@ pub(crate) fn dot_four(query: &[f32], stored: [&[u8]; 4], format: VectorFormat) 
 /// # Panics
 /// If `stored` is not a whole number of components.
 pub fn widen(stored: &[u8], format: VectorFormat) -> Vec<f32> {
+    let mut wide = Vec::new();
+    widen_into(stored, format, &mut wide);
+    wide
+}
+
+/// As [`widen`], in place of what `wide` holds.
+///
+/// # Panics
+/// As [`widen`].
+pub(crate) fn widen_into(stored: &[u8], format: VectorFormat, wide: &mut Vec<f32>) {
     assert!(
         stored.len().is_multiple_of(format.bytes()),
         "stored vector ends inside a component"
     );
+    wide.clear();
     match format {
-        VectorFormat::F16 => stored
-            .as_chunks()
-            .0
-            .iter()
-            .map(|b| f16::from_le_bytes(*b).to_f32())
-            .collect(),
-        VectorFormat::F32 => stored
-            .as_chunks()
-            .0
-            .iter()
-            .map(|b| f32::from_le_bytes(*b))
-            .collect(),
+        VectorFormat::F16 => {
+            let components = stored.as_chunks().0.iter();
+            wide.extend(components.map(|b| f16::from_le_bytes(*b).to_f32()));
+        }
+        VectorFormat::F32 => {
+            let components = stored.as_chunks().0.iter();
+            wide.extend(components.map(|b| f32::from_le_bytes(*b)));
+        }
+    }
+}
+
+/// As [`widen`] into `to`, without an allocation.
+///
+/// # Panics
+/// If `to` is not as long as the vector.
+pub(crate) fn widen_slice(stored: &[u8], format: VectorFormat, to: &mut [f32]) {
+    /// Components whose bits are put in order at a time.
+    const CHUNK: usize = 64;
+    assert_eq!(
+        stored.len(),
+        to.len() * format.bytes(),
+        "stored vector of another dimension"
+    );
+    match format {
+        VectorFormat::F16 => {
+            let mut bits = [0; CHUNK];
+            for (stored, to) in stored.chunks(2 * CHUNK).zip(to.chunks_mut(CHUNK)) {
+                let bits = &mut bits[..to.len()];
+                for (bits, bytes) in bits.iter_mut().zip(stored.as_chunks().0) {
+                    *bits = u16::from_le_bytes(*bytes);
+                }
+                bits.reinterpret_cast::<f16>().convert_to_f32_slice(to);
+            }
+        }
+        VectorFormat::F32 => {
+            for (to, bytes) in to.iter_mut().zip(stored.as_chunks().0) {
+                *to = f32::from_le_bytes(*bytes);
+            }
+        }
     }
 }
 

@@ -101,7 +101,10 @@ impl Store {
         } = recover_in_reserve(&options, dir)?;
         let signal = Arc::new(Signal::default());
         let follows = options.maintenance == Maintenance::Background && options.env.vfs.is_real();
-        let catalog = follows.then(|| Catalog::new(&options.env, dir, shared.store_id));
+        let catalog = follows.then(|| {
+            let segments_min = options.catalog_segments_min;
+            Catalog::new(&options.env, dir, shared.store_id, segments_min)
+        });
         let core = Arc::new(Core {
             lock,
             reserve: Reserve::new(&shared),

@@ -154,13 +154,14 @@ impl Db {
         self.known.locators
     }
 
-    /// Takes in every segment that is not known yet.
+    /// Follows what compactions did to the known segments, and takes in every one that is not
+    /// known yet where `takes_in` says until when.
     pub(super) fn follow(
         &mut self,
         segments: &[Arc<LiveSegment>],
         generation: u64,
         flushed_seq: u64,
-        is_stopped: &dyn Fn() -> bool,
+        takes_in: Option<&dyn Fn() -> bool>,
     ) -> Result<(), Fault> {
         let live: BTreeSet<u64> = segments.iter().map(|live| live.entry.file_number).collect();
         for segment in segments {
@@ -168,14 +169,17 @@ impl Db {
             if self.known.segments.contains(&number) {
                 continue;
             }
-            if !self.note_moved(segment) && !self.take_in(segment, is_stopped)? {
-                return Ok(());
+            if !self.note_moved(segment) {
+                let Some(is_stopped) = takes_in else { continue };
+                if !self.take_in(segment, is_stopped)? {
+                    return Ok(());
+                }
             }
             self.known.segments.insert(number);
         }
         self.known.moved.keep_live(&live);
         self.share_moved();
-        self.known.segments = live;
+        self.known.segments.retain(|number| live.contains(number));
         self.known.generation = generation;
         self.known.watermark = flushed_seq;
         Ok(())

@@ -12,6 +12,12 @@
 //! proves every byte of them, since a store of its kind can go back in time, or ask for any
 //! amount of memory, after one flipped bit. A panic inside it ends it, not the caller.
 //!
+//! While there are few segments it takes nothing in: asking each of them is as quick, and an
+//! entry of each record would be a good part of what the record weighs. Once there are enough it
+//! takes in those it does not know, in the background as ever; a store that falls below again
+//! keeps what is there, and follows what compactions do to it. Where nothing was ever taken in
+//! there are no files either.
+//!
 //! * [`Catalog`]: the handle that the engine holds.
 //! * `db`: keyspaces and what is in them. `moved`: what compactions took elsewhere. `seal`: the
 //!   proof. `journal`: how long they get.
@@ -46,6 +52,8 @@ pub(super) type Fault = String;
 enum Phase {
     /// Not opened yet.
     Waiting,
+    /// There are too few segments, and no files.
+    Unneeded,
     /// Follows the segments.
     Ready(Box<Db>),
     /// Given up until the next open, which rebuilds it.
@@ -60,6 +68,8 @@ pub(crate) struct Catalog {
     env: Env,
     dir: PathBuf,
     store_id: StoreId,
+    /// Live segments from which on they are taken in.
+    segments_min: usize,
     phase: Mutex<Phase>,
     /// What look-ups use without waiting for a follow.
     handles: ArcSwapOption<Handles>,
@@ -67,18 +77,19 @@ pub(crate) struct Catalog {
 
 impl Catalog {
     /// A catalog that is not opened yet; [`Catalog::follow`] opens it.
-    pub(crate) fn new(env: &Env, store: &Path, store_id: StoreId) -> Self {
+    pub(crate) fn new(env: &Env, store: &Path, store_id: StoreId, segments_min: usize) -> Self {
         Self {
             env: env.clone(),
             dir: store.join(CATALOG_DIR),
             store_id,
+            segments_min,
             phase: Mutex::new(Phase::Waiting),
             handles: ArcSwapOption::empty(),
         }
     }
 
-    /// Opens or rebuilds the catalog if need be, and takes in the segments it does not know.
-    /// Failures degrade it. Stops where it stands once `is_stopped` says so.
+    /// Opens or rebuilds the catalog if need be, and takes in the segments it does not know where
+    /// there are enough of them. Failures degrade it. Stops where it stands once `is_stopped` says so.
     pub(crate) fn follow(
         &self,
         segments: &[Arc<LiveSegment>],
@@ -87,15 +98,23 @@ impl Catalog {
         is_stopped: &dyn Fn() -> bool,
     ) {
         let mut phase = self.lock();
+        let takes_in = segments.len() >= self.segments_min;
         let followed = guarded(|| {
-            if matches!(*phase, Phase::Waiting) {
+            if matches!(*phase, Phase::Waiting | Phase::Unneeded) {
+                if !takes_in && !self.has_files() {
+                    *phase = Phase::Unneeded;
+                    return Ok(());
+                }
                 let db = self.open_or_rebuild(flushed_seq)?;
                 self.handles.store(Some(Arc::new(db.handles())));
                 *phase = Phase::Ready(Box::new(db));
             }
             match &mut *phase {
-                Phase::Ready(db) => db.follow(segments, generation, flushed_seq, is_stopped),
-                Phase::Waiting | Phase::Degraded(_) | Phase::Closed => Ok(()),
+                Phase::Ready(db) => {
+                    let takes_in = takes_in.then_some(is_stopped);
+                    db.follow(segments, generation, flushed_seq, takes_in)
+                }
+                _ => Ok(()),
             }
         });
         if let Err(fault) = followed {
@@ -129,6 +148,7 @@ impl Catalog {
         };
         match &*phase {
             Phase::Waiting => "opening".into(),
+            Phase::Unneeded => format!("not needed below {} segments", self.segments_min),
             Phase::Ready(db) => format!("{} locators written", db.locators_written()),
             Phase::Degraded(fault) => format!("degraded, rebuilt at the next open: {fault}"),
             Phase::Closed => "closed".into(),
@@ -138,6 +158,11 @@ impl Catalog {
     /// Bytes of its files.
     pub(crate) fn bytes(&self) -> u64 {
         seal::bytes(&self.env, &self.dir)
+    }
+
+    /// True where an earlier handle has left a database or a part of one.
+    fn has_files(&self) -> bool {
+        self.env.vfs.stat(&self.dir.join(DB_DIR)).is_ok()
     }
 
     fn open_or_rebuild(&self, flushed_seq: u64) -> Result<Db, Fault> {

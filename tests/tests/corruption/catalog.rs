@@ -49,6 +49,7 @@ fn options() -> Options {
     let manual = super::fixture::options(&env, ReadMode::Mapped);
     Options {
         maintenance: Maintenance::Background,
+        catalog_segments_min: 0,
         ..manual
     }
 }

@@ -19,6 +19,15 @@ fn scope() -> Scope {
     Scope::parse("user/ana").expect("a scope")
 }
 
+/// A catalog that takes in every segment.
+fn options(create: Option<Setup>) -> Options {
+    Options {
+        create,
+        catalog_segments_min: 0,
+        ..Options::default()
+    }
+}
+
 fn put(store: &Store, from: u32) {
     let mut batch = Batch::new();
     for n in from..from + ROWS {
@@ -74,7 +83,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 
 /// Opens, asks before and after the catalog has caught up, and ends as `closes` says.
 fn check(path: &Path, expected: &str, rows: u32, closes: bool) {
-    let store = Store::open(path, Options::default()).expect("opens");
+    let store = Store::open(path, options(None)).expect("opens");
     assert_eq!(answers(&store, rows), expected, "at once");
     store.wait_idle(Duration::from_secs(5));
     assert_eq!(answers(&store, rows), expected, "later");
@@ -88,7 +97,7 @@ fn check(path: &Path, expected: &str, rows: u32, closes: bool) {
 fn a_catalog_that_was_cut_short_changes_no_answer() {
     let dir = tempfile::tempdir().expect("a directory");
     let live = dir.path().join("live");
-    let store = Store::open(&live, Options::create(Setup::default())).expect("created");
+    let store = Store::open(&live, options(Some(Setup::default()))).expect("created");
     let mut trials = 0;
     for round in 0..4 {
         put(&store, round * ROWS);

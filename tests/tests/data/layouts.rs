@@ -120,6 +120,7 @@ impl Expected {
 fn open(dir: &Path, setup: &Setup, read_mode: ReadMode, maintenance: Maintenance) -> Store {
     let options = Options {
         read_mode,
+        catalog_segments_min: 0,
         ..options(setup, maintenance)
     };
     Store::open(dir, options).expect("opens")

@@ -71,7 +71,6 @@ fn verify_lists_what_it_looked_at_and_a_sound_store_ends_with_0() {
     for (holds, name) in [
         ("segment", ".seg"),
         ("log", ".log"),
-        ("catalog", "catalog/SEAL"),
         ("pointer", "CURRENT"),
     ] {
         let is_there = |file: &serde_json::Value| {

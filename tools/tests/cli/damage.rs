@@ -68,11 +68,7 @@ fn verify_lists_what_it_looked_at_and_a_sound_store_ends_with_0() {
     let files = report["file_list"].as_array().expect("a list");
     assert_eq!(report["files"], files.len());
     assert!(report["blocks"].as_u64() > Some(0));
-    for (holds, name) in [
-        ("segment", ".seg"),
-        ("log", ".log"),
-        ("pointer", "CURRENT"),
-    ] {
+    for (holds, name) in [("segment", ".seg"), ("log", ".log"), ("pointer", "CURRENT")] {
         let is_there = |file: &serde_json::Value| {
             file["holds"] == holds
                 && file["file"]

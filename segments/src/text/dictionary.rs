@@ -15,18 +15,10 @@ const TEXT_BYTES_MIN: u64 = 1 << 20;
 const TEXT_SHARE: u64 = 32;
 /// About one sample, bytes.
 pub(crate) const SAMPLE_BYTES: u64 = 1 << 10;
-/// The samples are this share of the text. The trainer compresses all of them several times: of
-/// much more it would cost more than the text's compression.
-const SAMPLE_SHARE: u64 = 16;
-/// But not less: eight times the largest dictionary.
-const SAMPLES_BYTES_MIN: u64 = 8 * DICTIONARY_BYTES_MAX as u64;
-/// Samples beyond this teach little.
-const SAMPLES_BYTES_MAX: u64 = 4 << 20;
-
-/// Bytes of samples, about, of so much text.
-pub(crate) fn samples_bytes(text_bytes: u64) -> u64 {
-    (text_bytes / SAMPLE_SHARE).clamp(SAMPLES_BYTES_MIN, SAMPLES_BYTES_MAX)
-}
+/// Bytes of samples, about: eight times the largest dictionary. The trainer compresses all of them
+/// several times, so that of more it costs more than the text's compression; twice as much made
+/// nothing smaller.
+pub(crate) const SAMPLES_BYTES: u64 = 8 * DICTIONARY_BYTES_MAX as u64;
 
 /// Trains a dictionary on `samples` of `text_bytes` bytes of text; `None` where there is too
 /// little text, or nothing in common.

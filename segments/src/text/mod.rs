@@ -25,7 +25,7 @@ mod rows;
 mod walk;
 mod writer;
 
-pub(crate) use dictionary::{SAMPLE_BYTES, TextDictionary, samples_bytes, train};
+pub(crate) use dictionary::{SAMPLE_BYTES, SAMPLES_BYTES, TextDictionary, train};
 pub(crate) use reader::TextBlocks;
 pub(crate) use rows::{
     Detailed, check_detailed, check_distilled, decode_detailed, decode_distilled, encode_detailed,

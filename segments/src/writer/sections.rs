@@ -17,7 +17,7 @@ use crate::read::Zone;
 use crate::scope_dir::{ScopeFacts, encode_scopes};
 use crate::stream::RowStream;
 use crate::tags::TagsWriter;
-use crate::text::{SAMPLE_BYTES, TextWriter, samples_bytes, train};
+use crate::text::{SAMPLE_BYTES, SAMPLES_BYTES, TextWriter, train};
 use crate::timeline::write_timeline;
 use crate::vectors::{CodeScratch, Coder, CodesWriter, RunsWriter, VectorsWriter, code_seed};
 
@@ -302,21 +302,21 @@ fn write_texts(file: &mut FileWriter<'_>, spec: &SegmentSpec, merge: &Merge<'_>)
     Ok(summaries)
 }
 
-/// Trains on evenly spread stretches of neighbouring rows, [`samples_bytes`] in all. A stretch is about a block, which is what the dictionary will meet; to the trainer many short
-/// samples cost far more than as much text in few.
+/// Trains on evenly spread stretches of neighbouring rows, [`SAMPLES_BYTES`] in all. A stretch is about
+/// half a block, which is what the dictionary will meet; to the trainer many short samples cost far
+/// more than as much text in few.
 fn train_dictionary(merge: &Merge<'_>) -> Result<Option<Vec<u8>>> {
     // Token costs stand in columns: four bytes a token is near enough to choose the stretches.
     let mut text_bytes = 0_u64;
     merge.each_value(Column::TextTokens, |_, tokens| text_bytes += tokens * 4)?;
     let rows = u64::from(merge.zone.rows);
     let of_a_stretch = (SAMPLE_BYTES * rows / text_bytes.max(1)).max(1);
-    let wanted = samples_bytes(text_bytes);
-    let step = of_a_stretch * (text_bytes / wanted).max(1);
+    let step = of_a_stretch * (text_bytes / SAMPLES_BYTES).max(1);
     let (mut samples, mut streams) = (Vec::new(), merge.streams()?);
     let (mut sampled_bytes, mut sampled_rows, mut bytes) = (0_u64, 0_u64, Vec::new());
     for (at, (input, row)) in (0_u64..).zip(merge.origins()) {
         match at % step {
-            0 if sampled_bytes >= 2 * wanted => break,
+            0 if sampled_bytes >= 2 * SAMPLES_BYTES => break,
             0 => samples.push(Vec::new()),
             within if within >= of_a_stretch => continue,
             _ => {}

@@ -206,10 +206,27 @@ fn postings_are_the_words_of_the_text() {
         "postings",
         "not the words of its text",
     );
+    // Two texts in each other's place, which compress to as many bytes there.
+    let exchange = |(a, b): (usize, usize), rows: &mut Vec<Row>| {
+        let text = rows[a].stored.text.clone();
+        rows[a].stored.text = std::mem::replace(&mut rows[b].stored.text, text);
+    };
+    let detailed_bytes = |rows: Vec<Row>| {
+        let parts = layout(&file_of(rows)).sections;
+        let part = parts.iter().find(|part| part.name == "detailed");
+        part.map(|part| part.end - part.start)
+    };
+    let (sound, texts) = (detailed_bytes(rows()), rows());
+    let mut pairs = (0..24).flat_map(|a| (0..a).map(move |b| (a, b)));
+    let pair = pairs.find(|(a, b)| {
+        let (a_text, b_text) = (&texts[*a].stored.text, &texts[*b].stored.text);
+        let mut changed = rows();
+        exchange((*a, *b), &mut changed);
+        a_text != b_text && a_text.len() == b_text.len() && detailed_bytes(changed) == sound
+    });
+    let pair = pair.expect("two of them take as much room");
     finds(
-        transplant(&["detailed"], |rows| {
-            rows[2].stored.text = rows[2].stored.text.replace("gamma", "delta")
-        }),
+        transplant(&["detailed"], |rows| exchange(pair, rows)),
         "postings",
         "not the words of its text",
     );

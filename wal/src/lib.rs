@@ -22,12 +22,13 @@
 //! How a commit travels: the caller encodes, calls `append` under its own commit lock,
 //! leaves the lock, calls `sync_upto`, makes the batch visible, calls `write_status`, answers.
 //! How an open travels: `recover` (all bytes checked, the end judged), `start` (a new file
-//! with a new epoch; durable when it returns), `frames` (replay).
+//! with a new epoch; durable when it returns) or, for a log that was closed cleanly, `start_late`
+//! (the same at the first append), `frames` (replay).
 //!
 //! What this crate does not do: it knows no record, no segment, no manifest and no lock
 //! file; it does no I/O except through `chronolith_vfs`.
 //!
-//! Bytes: `frame` (one append), `files` (one file), `status`. Doing: `writer`, `birth`, `sync` (group
+//! Bytes: `frame` (one append), `files` (one file), `status`. Doing: `writer` and its late begin, `birth`, `sync` (group
 //! commit), `take_over` (a writer without a file of its own), `reader` (one file's frames), `judge` (torn tail or damage),
 //! `recover`, `tail` (followers).
 

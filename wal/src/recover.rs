@@ -94,11 +94,23 @@ impl Recovered {
     /// unknown, recover again. `Poisoned` also where this has been called with success before.
     pub fn start(&mut self, epoch: u32) -> Result<Log, WalError> {
         self.check_start(epoch)?;
-        self.tell_births(self.parts.len() - 1)?;
+        let mut status = StatusFile::open(&self.env, &self.dir, self.opts.store_id)?;
+        let mut start = self.begin_file(epoch, self.opts.preallocate_bytes)?;
+        // At once: other processes can read by now that all of it is durable, and take a status
+        // that does not say so for an old copy.
+        status.write(self.all_durable(epoch))?;
+        if let Some(untold) = start.untold.take() {
+            untold.tell()?;
+        }
+        Log::begin(&self.env, &self.dir, &self.opts, start, status)
+    }
+
+    /// Begins the new file, with `ahead` bytes of zeros; the file before does not say so yet.
+    pub(crate) fn begin_file(&mut self, epoch: u32, ahead: u64) -> Result<Start, WalError> {
+        self.settle_names()?;
         let (env, dir) = (&self.env, &self.dir);
         // Whatever can be refused is asked for before anything is begun.
         let untold = Untold::open(env, dir, self.newest().header)?;
-        let mut status = StatusFile::open(env, dir, self.opts.store_id)?;
         let (mut scan, cut, first_copy) = self.find_cut()?;
         let header = FileHeader {
             format: FORMAT_NEWEST,
@@ -132,28 +144,25 @@ impl Recovered {
         };
         // From here on the new file may exist: never twice from one recovery.
         self.started = true;
-        let file = new.publish(&self.env, &self.dir, self.opts.preallocate_bytes)?;
-        // At once: other processes can read by now that all of it is durable, and take a status
-        // that does not say so for an old copy.
-        status.write(self.all_durable(epoch))?;
-        untold.tell()?;
-        let spans = self.spans(&cut, &header, &at);
-        Log::begin(
-            &self.env,
-            &self.dir,
-            &self.opts,
-            Start {
-                file,
-                header,
-                at,
-                written_upto: at.offset + self.opts.preallocate_bytes,
-                spans,
-                status,
-            },
-        )
+        let file = new.publish(&self.env, &self.dir, ahead)?;
+        Ok(Start {
+            file,
+            header,
+            at,
+            written_upto: at.offset + ahead,
+            spans: self.spans(&cut, &header, &at),
+            untold: Some(untold),
+        })
     }
 
-    /// Refuses a wrong epoch and a second start; makes the names durable that are there.
+    /// Makes the names durable that are there, and lets every file that has a successor say so.
+    pub(crate) fn settle_names(&self) -> Result<(), WalError> {
+        let synced = self.env.vfs.sync_dir(&self.dir);
+        synced.map_err(|e| WalError::sync_failed("sync", &self.dir, &e))?;
+        self.tell_births(self.parts.len() - 1)
+    }
+
+    /// Refuses a wrong epoch and a second start.
     pub(crate) fn check_start(&self, epoch: u32) -> Result<(), WalError> {
         let highest = self.report.epoch_highest;
         if epoch <= highest || epoch > EPOCH_MAX {
@@ -164,14 +173,13 @@ impl Recovered {
                 reason: "this recovery has started a log".into(),
             });
         }
-        let synced = self.env.vfs.sync_dir(&self.dir);
-        synced.map_err(|e| WalError::sync_failed("sync", &self.dir, &e))
+        Ok(())
     }
 
     /// Lets each of the first `count` files, which have a successor, say that it was begun.
     /// The newest of them is told again: a process that died right after a birth may have left a
     /// mark that is in the page cache alone.
-    pub(crate) fn tell_births(&self, count: usize) -> Result<(), WalError> {
+    fn tell_births(&self, count: usize) -> Result<(), WalError> {
         for (at, part) in self.parts[..count].iter().enumerate() {
             let is_certain = part.header.successor == Successor::Begun;
             if !is_certain || at + 2 >= self.parts.len() {
@@ -179,6 +187,13 @@ impl Recovered {
             }
         }
         Ok(())
+    }
+
+    /// The files below `floor` have gone, or may go: nothing is left to say of them.
+    pub(crate) fn forget_below(&mut self, floor: FileNumber) {
+        let newest = self.newest().header.number;
+        self.parts
+            .retain(|part| part.header.number >= floor.min(newest));
     }
 
     /// What `STATUS` says once all that was recovered is durable.

@@ -38,7 +38,18 @@ impl Recovered {
     /// As [`Recovered::start`].
     pub fn take_over(&mut self, epoch: u32) -> Result<Log, WalError> {
         self.check_start(epoch)?;
-        self.tell_births(self.parts.len() - 1)?;
+        let mut status = StatusFile::open(&self.env, &self.dir, self.opts.store_id)?;
+        let start = self.begin_epoch(epoch, &mut status)?;
+        Log::begin(&self.env, &self.dir, &self.opts, start, status)
+    }
+
+    /// Begins the epoch in the newest file.
+    pub(crate) fn begin_epoch(
+        &mut self,
+        epoch: u32,
+        status: &mut StatusFile,
+    ) -> Result<Start, WalError> {
+        self.settle_names()?;
         let (found, end) = (self.newest().header, self.newest().end);
         let header = found.raised();
         let path = self.dir.join(header.name());
@@ -47,7 +58,6 @@ impl Recovered {
             move |e| WalError::io(op, &path, e)
         };
         let file = self.env.vfs.open_write(&path).map_err(io("open"))?;
-        let mut status = StatusFile::open(&self.env, &self.dir, self.opts.store_id)?;
         let (_, cut, _) = self.find_cut()?;
         write_again(&*file, cut.offset, end.offset).map_err(io("write"))?;
         if header.format > found.format {
@@ -64,6 +74,7 @@ impl Recovered {
         sync(&*file)?;
         status.write(self.all_durable(end.epoch))?;
         let (at, bytes) = self.epoch_frame(epoch, &end);
+        let len = file.len().map_err(io("stat"))?;
         // From here on the epoch may be in use: never twice from one recovery.
         self.started = true;
         if let Err(e) = file.write_all_at(&bytes, end.offset) {
@@ -72,20 +83,18 @@ impl Recovered {
             return Err(WalError::io("write", &path, e));
         }
         sync(&*file)?;
-        let len = file.len().map_err(io("stat"))?;
         let mut spans = self.spans_found();
         if let Some(last) = spans.last_mut() {
             last.bytes = at.offset;
         }
-        let start = Start {
+        Ok(Start {
             file: Arc::clone(&file),
             header,
             at,
             written_upto: len.max(at.offset),
             spans,
-            status,
-        };
-        Log::begin(&self.env, &self.dir, &self.opts, start)
+            untold: None,
+        })
     }
 
     fn epoch_frame(&self, epoch: u32, end: &Position) -> (Position, Vec<u8>) {

@@ -7,6 +7,8 @@
 //! A frame that cannot be written whole is cut off again and that cut is synced, so that a
 //! definite error never shows up later; only if this fails too is the log poisoned.
 
+mod late;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +29,7 @@ use crate::frame::{
 };
 use crate::options::LogOptions;
 use crate::reader::Position;
+use crate::recover::Recovered;
 use crate::status::{Status, StatusFile};
 use crate::sync::GroupSync;
 
@@ -56,7 +59,8 @@ pub struct Log {
     epoch: u32,
     tail: Mutex<Tail>,
     group: GroupSync<Arc<dyn VfsFile>>,
-    status: Mutex<StatusFile>,
+    /// `None` before a late begin: until then the status is that of the writer before.
+    status: Mutex<Option<StatusFile>>,
     /// The next file's zeros, where somebody has made them ahead.
     next: Mutex<Option<Blank>>,
     /// False once the log is about to end: zeros ahead would only take space.
@@ -85,6 +89,36 @@ struct Tail {
     scratch: Vec<u8>,
     /// All files from the floor on; the last one is the current one.
     spans: Vec<FileSpan>,
+    /// What the writer begins from at its first append, where it has not begun (`late`).
+    late: Option<Recovered>,
+}
+
+impl Tail {
+    /// Bytes of the frames in the current file, once the writer has begun in it.
+    fn frame_bytes(&self) -> u64 {
+        match self.late {
+            Some(_) => 0,
+            None => self.offset - FILE_HEADER_LEN as u64,
+        }
+    }
+
+    fn new(start: Start, late: Option<Recovered>) -> Self {
+        Self {
+            number: start.header.number,
+            header: start.header,
+            untold: start.untold,
+            file: start.file,
+            offset: start.at.offset,
+            chain: start.at.chain,
+            last_seq: start.at.last_seq,
+            next_seq: first_seq_of(start.at.epoch),
+            written_upto: start.written_upto,
+            sealed: true,
+            scratch: Vec::new(),
+            spans: start.spans,
+            late,
+        }
+    }
 }
 
 /// What a log begins with.
@@ -96,7 +130,8 @@ pub(crate) struct Start {
     /// Bytes of the file that are known to be written.
     pub(crate) written_upto: u64,
     pub(crate) spans: Vec<FileSpan>,
-    pub(crate) status: StatusFile,
+    /// The file before, where it does not say yet that this one was begun.
+    pub(crate) untold: Option<Untold>,
 }
 
 impl Log {
@@ -152,8 +187,9 @@ impl Log {
                 at,
                 written_upto: at.offset + opts.preallocate_bytes,
                 spans: vec![span],
-                status,
+                untold: None,
             },
+            status,
         )
     }
 
@@ -162,43 +198,13 @@ impl Log {
         dir: &Path,
         opts: &LogOptions,
         start: Start,
+        status: StatusFile,
     ) -> Result<Self, WalError> {
-        let Start {
-            file,
-            header,
-            at,
-            written_upto,
-            spans,
-            status,
-        } = start;
-        let group = GroupSync::new(Arc::clone(&file), at.last_seq);
-        let tail = Tail {
-            number: header.number,
-            header,
-            untold: None,
-            file,
-            offset: at.offset,
-            chain: at.chain,
-            last_seq: at.last_seq,
-            next_seq: first_seq_of(at.epoch),
-            written_upto,
-            sealed: true,
-            scratch: Vec::new(),
-            spans,
-        };
-        let log = Self {
-            env: env.clone(),
-            dir: dir.to_path_buf(),
-            opts: opts.clone(),
-            epoch: at.epoch,
-            tail: Mutex::new(tail),
-            group,
-            status: Mutex::new(status),
-            next: Mutex::new(None),
-            has_future: AtomicBool::new(true),
-        };
+        let last_seq = start.at.last_seq;
+        let log = Self::standing(env, dir, opts, start, None);
+        *log.lock_status() = Some(status);
         // Everything recovered is durable now, and will be visible.
-        log.write_status(at.last_seq)?;
+        log.write_status(last_seq)?;
         Ok(log)
     }
 
@@ -219,6 +225,7 @@ impl Log {
         }
         let mut tail = self.lock_tail();
         self.group.check()?;
+        self.begin_late(&mut tail)?;
         self.tell_birth(&mut tail)?;
         let first_seq = tail.next_seq;
         let last_seq = last_seq_of(first_seq, ops)?;
@@ -276,13 +283,14 @@ impl Log {
         if self.group.check().is_err() {
             return;
         }
-        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that cannot be written only makes other processes wait for the next.
-        let _ = status.write(Status {
-            epoch: self.epoch,
-            acked_upto: 0,
-            durable_upto,
-        });
+        if let Some(status) = &mut *self.lock_status() {
+            // One that cannot be written only makes other processes wait for the next.
+            let _ = status.write(Status {
+                epoch: self.epoch,
+                acked_upto: 0,
+                durable_upto,
+            });
+        }
     }
 
     /// Last seq a finished sync covers.
@@ -307,12 +315,14 @@ impl Log {
     pub fn write_status(&self, acked_upto: u64) -> Result<(), WalError> {
         let durable_upto =
             self.group.durable_upto() + u64::from(planted::is_on(Bug::DurableUptoTooHigh));
-        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        status.write(Status {
-            epoch: self.epoch,
-            acked_upto,
-            durable_upto,
-        })
+        match &mut *self.lock_status() {
+            Some(status) => status.write(Status {
+                epoch: self.epoch,
+                acked_upto,
+                durable_upto,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Syncs, then appends and syncs a seal frame: proof for the next recovery that all
@@ -331,15 +341,15 @@ impl Log {
         self.group.sync_now(|file| file.sync_data())
     }
 
-    /// Syncs the current file and begins the next one; does nothing where it has no frames.
-    /// Returns the current file's number.
+    /// Syncs the current file and begins the next one; does nothing where it has no frames of
+    /// this writer's. Returns the current file's number.
     ///
     /// # Errors
     /// `Io`: the old file goes on, retry later. `SyncFailed`, `Poisoned`: reopen.
     pub fn rotate(&self) -> Result<FileNumber, WalError> {
         let mut tail = self.lock_tail();
         self.group.check()?;
-        if tail.offset > FILE_HEADER_LEN as u64 {
+        if tail.frame_bytes() > 0 {
             self.rotate_tail(&mut tail)?;
         }
         Ok(tail.number)
@@ -357,7 +367,7 @@ impl Log {
     pub fn retire(&self, bytes_min: u64) -> Result<bool, WalError> {
         let (last_seq, next) = {
             let tail = self.lock_tail();
-            let frames = tail.offset - FILE_HEADER_LEN as u64;
+            let frames = tail.frame_bytes();
             if frames == 0 || frames < bytes_min {
                 return Ok(false);
             }
@@ -470,9 +480,17 @@ impl Log {
             let mut tail = self.lock_tail();
             let floor = floor.min(tail.number);
             tail.spans.retain(|s| s.number >= floor);
+            if let Some(recovered) = &mut tail.late {
+                recovered.forget_below(floor);
+            }
             floor
         };
         files::remove_below(&self.env, &self.dir, floor)
+    }
+
+    fn lock_status(&self) -> MutexGuard<'_, Option<StatusFile>> {
+        // Its bytes are written whole or not at all, as far as a panic is concerned.
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_tail(&self) -> MutexGuard<'_, Tail> {

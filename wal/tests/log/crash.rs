@@ -38,6 +38,8 @@ impl Hand<'_> {
         // Noted first: a crash inside leaves the outcome unknown.
         self.model.appended.push(body.clone());
         let seqs = self.log.append(&body, 2)?;
+        // A late begin is durable before a seq is given; one cut short has given none.
+        self.model.epoch = self.log.epoch();
         self.model.last_seq = seqs.last_seq;
         Ok(())
     }
@@ -92,6 +94,13 @@ const SCRIPTS: &[(&str, Script)] = &[
         h.seal()?;
         h.append(60)
     }),
+    // What the next life finds is settled: it begins at its first append.
+    ("closed", |h| {
+        h.commit(100)?;
+        h.append(700)?;
+        h.commit(900)?;
+        h.seal()
+    }),
 ];
 
 /// Creates a log and runs the script; an error ends it, as it ends a process.
@@ -127,8 +136,11 @@ fn next_life(env: &Env, script: Script, model: &mut Model, made: &mut u64) -> Ou
     );
     let epoch = recovered.report().epoch_highest + 1;
     // One life in three finds a disk without a file to give.
+    let is_late = *made % 3 != 0 && recovered.is_settled();
+    let begun_in = if is_late { model.epoch } else { epoch };
     let log = match *made % 3 {
         0 => recovered.take_over(epoch)?,
+        _ if is_late => recovered.start_late(epoch)?,
         _ => recovered.start(epoch)?,
     };
     // The next epoch is in force: what was recovered is durable, the rest will never appear.
@@ -140,7 +152,7 @@ fn next_life(env: &Env, script: Script, model: &mut Model, made: &mut u64) -> Ou
         synced: bodies.len(),
         appended: bodies,
         last_seq: log.last_seq(),
-        epoch,
+        epoch: begun_in,
     };
     script(&mut Hand { log, model, made })
 }

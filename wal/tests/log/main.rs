@@ -13,6 +13,7 @@ mod faults;
 mod follow;
 mod format;
 mod group;
+mod late;
 mod recovery;
 mod salvage;
 mod take_over;

@@ -261,6 +261,9 @@ impl Columns {
     /// Every row's length as one byte; see [`crate::Partition::short_lengths`].
     pub(crate) fn short_lengths(&self) -> Result<Box<[u8]>> {
         let column = self.column(Column::Length);
+        if let Some(bytes) = column.all_bytes(u64::from(u32::MAX))? {
+            return Ok(bytes);
+        }
         let (mut bytes, mut longest) = (Vec::with_capacity(index(column.count())), 0);
         column.for_each(0..column.count(), |length| {
             longest = longest.max(length);

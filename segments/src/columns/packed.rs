@@ -13,8 +13,9 @@
 //! | bits, lowest first, then 8 zero bytes | ceil(count * width / 8) + 8 | - | - |
 
 use crate::error::SegmentError;
-use crate::format::bytes::{Put, Take};
+use crate::format::bytes::{Put, Take, index};
 use crate::format::{Section, SectionSink};
+use crate::kernels::bytes;
 use crate::limits::ROWS_MAX;
 
 type Result<T> = std::result::Result<T, SegmentError>;
@@ -23,6 +24,7 @@ const HEADER_BYTES: usize = 32;
 const _: () = assert!(HEADER_BYTES == 1 + 1 + 2 + 4 + 8 + 8 + 8);
 /// Zero bytes after the bits: the last value is read with one load of eight bytes.
 const PAD_BYTES: u64 = 8;
+const _: () = assert!(PAD_BYTES == bytes::PAD_BYTES as u64);
 /// Widest value that one load of eight bytes holds at any bit of its first byte.
 const WIDTH_ANY_MAX: u8 = 56;
 
@@ -307,6 +309,28 @@ impl Packed {
         Ok(())
     }
 
+    /// All values as a byte each, 255 for a larger one, where they are so narrow that they need
+    /// not be looked at one by one. `None` where they are not, or may be above `most`.
+    ///
+    /// # Errors
+    /// As [`Packed::get`].
+    pub(crate) fn all_bytes(&self, most: u64) -> Result<Option<Box<[u8]>>> {
+        let width = u32::from(self.width);
+        let widest = 1_u64.checked_shl(width).map_or(u64::MAX, |end| end - 1);
+        let is_plain = (1..=bytes::WIDTH_MAX).contains(&width)
+            && self.step == 1
+            && self.top.is_none()
+            && self.min.checked_add(widest).is_some_and(|end| end <= most);
+        if !is_plain {
+            return Ok(None);
+        }
+        let len = (index(self.count) * width as usize).div_ceil(8) + bytes::PAD_BYTES;
+        let bits = self.section.get(self.bits_at, len)?;
+        let mut out = vec![0; index(self.count)];
+        bytes::unpack(&bits, width, self.min, &mut out);
+        Ok(Some(out.into()))
+    }
+
     /// The value at `at`, at most u32.
     ///
     /// # Errors
@@ -414,6 +438,13 @@ mod tests {
         }
         assert!(column.for_each(0..count + 1, |_| ()).is_err());
         assert!(column.get(count).is_err());
+        let most = values.iter().copied().max().unwrap_or(0).saturating_mul(2);
+        if let Some(read) = column.all_bytes(most).expect("inside") {
+            let capped = values
+                .iter()
+                .map(|value| u8::try_from(*value).unwrap_or(255));
+            assert_eq!(*read, *capped.collect::<Vec<_>>());
+        }
         bytes
     }
 
@@ -422,6 +453,25 @@ mod tests {
         assert_eq!(round_trip(&[7; 1000]), HEADER_BYTES);
         assert_eq!(round_trip(&[u64::MAX; 1000]), HEADER_BYTES);
         assert_eq!(round_trip(&[]), HEADER_BYTES);
+    }
+
+    #[test]
+    fn narrow_values_are_read_as_bytes_and_others_are_not() {
+        let open = |values: &[u64]| {
+            let mut sink = VecSink::default();
+            write_packed(&mut sink, values).expect("memory");
+            let section = Section::in_memory("columns", sink.bytes);
+            Packed::open(&section, 0).expect("whole").0
+        };
+        let read = |values: &[u64], most| open(values).all_bytes(most).expect("inside");
+        let lengths = [3, 300, 17, 254, 255, 256, 9, 8, 7, 1];
+        let bytes = [3, 255, 17, 254, 255, 255, 9, 8, 7, 1];
+        assert_eq!(read(&lengths, 600).as_deref(), Some(&bytes[..]));
+        assert_eq!(read(&lengths, 511), None, "9 bits over 1 may be more");
+        assert_eq!(read(&[1, 1 << 14, 1 << 15], u64::MAX), None, "wide");
+        assert_eq!(read(&[10, 20, 30], u64::MAX), None, "a step");
+        assert_eq!(read(&[1, 2, u64::MAX], u64::MAX), None, "a top");
+        assert_eq!(read(&[5, 5], u64::MAX), None, "no bits");
     }
 
     #[test]
@@ -473,6 +523,7 @@ mod tests {
                 if column.for_each(0..column.count().min(9), |value| read.push(value)).is_ok() {
                     prop_assert_eq!(read, got);
                 }
+                let _ = column.all_bytes(u64::MAX);
             }
         }
     }

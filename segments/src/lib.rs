@@ -72,7 +72,7 @@ pub use record::{Record, RowFields, SourceClass, TIME_MAX_US, TIME_MIN_US};
 pub use scope::{KeyRange, Scope, ScopeRanges, ScopeSelector};
 pub use scores::{CLASS_LENGTHS, LENGTH_CLASSES, Needs, ScoreTable, Scores, Sums};
 pub use segment::{
-    Description, Finding, RowIdentity, SalvagedSegment, Scrub, SectionDescription, Segment,
+    Description, Finding, InOrder, RowIdentity, SalvagedSegment, Scrub, SectionDescription, Segment,
 };
 pub use stream::RowStream;
 pub use vectors::{

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use chronolith_compaction::{Bucket, Candidate, LOOSE_ROWS_MIN, Pick, pick};
-use chronolith_segments::{Death, DeathLog, DeleteSet, MergeInput, Partition, SegmentError};
+use chronolith_segments::{
+    Death, DeathLog, DeleteSet, InOrder, MergeInput, Partition, SegmentError,
+};
 use chronolith_vfs::planted::{self, Bug};
 use chronolith_vfs::sync::Mutex;
 use roaring::RoaringBitmap;
@@ -133,6 +135,8 @@ fn merge(
     flushed_seq: u64,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Option<Fresh>, Error> {
+    let segments = inputs.iter().map(|live| &live.segment);
+    let _in_order: Vec<InOrder<'_>> = segments.map(|s| s.read_in_order()).collect();
     let merge_inputs: Vec<MergeInput<'_>> = inputs
         .iter()
         .map(|live| {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chronolith_vfs::planted::{self, Bug};
-use chronolith_vfs::{FileBytes, VfsFile};
+use chronolith_vfs::{Access, FileBytes, VfsFile};
 
 use super::{BLOCK_BYTES, SECTION_ALIGN};
 use crate::error::SegmentError;
@@ -239,6 +239,13 @@ impl Section {
         }
     }
 
+    /// Says in which order the bytes of the whole file will be read.
+    pub(crate) fn advise(&self, access: Access) {
+        if let Source::Mapped(bytes) = &self.0.source {
+            bytes.advise(access);
+        }
+    }
+
     /// Eight bytes at `offset` of the section as a number, their blocks verified.
     ///
     /// # Errors
@@ -329,10 +336,17 @@ impl Section {
         if range.is_empty() {
             return Ok(&[]);
         }
-        for block in range.start / BLOCK_BYTES as u64..=(range.end - 1) / BLOCK_BYTES as u64 {
+        let last = (range.end - 1) / BLOCK_BYTES as u64;
+        let mut is_asked_for = false;
+        for block in range.start / BLOCK_BYTES as u64..=last {
             let (word, bit) = (index(block / 64), 1_u64 << (block % 64));
             // Relaxed: the bytes never change, the bit alone is what threads share.
             if self.0.verified[word].load(Ordering::Relaxed) & bit == 0 {
+                if !std::mem::replace(&mut is_asked_for, true) {
+                    // A checksum takes whole blocks: at once, and not page after page.
+                    let upto = self.block_range(last).end;
+                    bytes.will_need(self.file_range(&(self.block_range(block).start..upto)));
+                }
                 self.check(block, &bytes[self.file_range(&self.block_range(block))])?;
                 let seen = match planted::is_on(Bug::OneBlockForAll) {
                     true => u64::MAX,

@@ -6,6 +6,7 @@
 
 mod codes;
 mod describe;
+mod in_order;
 mod lazy;
 mod load;
 mod partition;
@@ -19,6 +20,7 @@ use chronolith_vfs::Vfs;
 use chronolith_vfs::planted::{self, Bug};
 
 pub use describe::{Description, SectionDescription};
+pub use in_order::InOrder;
 pub use salvage::{RowIdentity, SalvagedSegment};
 pub use verify::{Finding, Scrub};
 
@@ -59,6 +61,7 @@ pub struct Segment {
     codes: Lazy<Codes>,
     vector_runs: Lazy<Option<VectorRuns>>,
     texts: Lazy<Texts>,
+    in_order: in_order::Readers,
 }
 
 /// The texts of the rows.
@@ -153,6 +156,7 @@ impl Segment {
             codes: Lazy::new(),
             vector_runs: Lazy::new(),
             scopes,
+            in_order: in_order::Readers::default(),
             loaded,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Result, Segment};
+use super::{InOrder, Result, Segment};
 use crate::error::SegmentError;
 use crate::ids::NameWalk;
 use crate::stream::RowStream;
@@ -20,6 +20,8 @@ pub(super) struct SegmentRows<'a> {
     row_tags: TagsWalk<'a>,
     detailed: TextWalk<'a>,
     distilled: Option<TextWalk<'a>>,
+    /// Read ahead as long as this lives.
+    _in_order: InOrder<'a>,
 }
 
 impl<'a> SegmentRows<'a> {
@@ -33,6 +35,7 @@ impl<'a> SegmentRows<'a> {
             row_tags: tags.walk(),
             detailed: TextWalk::new(&texts.detailed),
             distilled: texts.distilled.as_ref().map(TextWalk::new),
+            _in_order: segment.read_in_order(),
         })
     }
 }

@@ -43,7 +43,7 @@ mod sim;
 pub mod sync;
 mod traits;
 
-pub use bytes::FileBytes;
+pub use bytes::{Access, FileBytes};
 pub use fault::{FaultAction, FaultRule, FaultVfs};
 pub use op::{Errno, OpKind, is_refusal, is_unreadable};
 pub use real::{RealClock, RealEntropy, RealThreads, RealVfs};

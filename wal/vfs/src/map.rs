@@ -7,10 +7,48 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{Advice, Mmap, MmapOptions};
 
-use crate::bytes::FileBytes;
+use crate::bytes::{Access, FileBytes};
+
+/// A file's mapping. Advice is a hint: a system that refuses it reads as it would have.
+pub(crate) struct Mapped {
+    map: Mmap,
+    /// What is read in order is read ahead by its faults, further than anybody asks for.
+    is_in_order: AtomicBool,
+}
+
+impl Mapped {
+    /// See [`FileBytes::advise`].
+    pub(crate) fn advise(&self, access: Access) {
+        let is_in_order = access == Access::InOrder;
+        self.is_in_order.store(is_in_order, Ordering::Relaxed);
+        let _ = self.map.advise(match access {
+            Access::Scattered => Advice::Random,
+            Access::InOrder => Advice::Normal,
+        });
+    }
+
+    /// See [`FileBytes::will_need`].
+    pub(crate) fn will_need(&self, range: Range<usize>) {
+        if self.is_in_order.load(Ordering::Relaxed) {
+            return;
+        }
+        let end = range.end.min(self.map.len());
+        if let Some(len) = end.checked_sub(range.start).filter(|len| *len > 0) {
+            let _ = self.map.advise_range(Advice::WillNeed, range.start, len);
+        }
+    }
+}
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.map
+    }
+}
 
 /// Maps the first `len` bytes of a sealed file.
 ///
@@ -34,8 +72,13 @@ pub(crate) fn map(file: &File, len: u64) -> io::Result<FileBytes> {
     // SAFETY: the file is sealed (mode 0400, engine-owned, only ever unlinked), so its bytes do
     // not change under the mapping; its length was checked above. The caller is `VfsFile::map`,
     // whose contract says the same.
-    let mapped: Mmap = unsafe { options.map(file) }?;
-    Ok(FileBytes::new(mapped))
+    let map: Mmap = unsafe { options.map(file) }?;
+    let mapped = Mapped {
+        map,
+        is_in_order: AtomicBool::new(false),
+    };
+    mapped.advise(Access::Scattered);
+    Ok(FileBytes::of_map(mapped))
 }
 
 /// Asks for the line of the cache that holds the byte at `at`, and does not wait for it.

@@ -178,7 +178,8 @@ pub trait VfsFile: Send + Sync + fmt::Debug {
     /// The system's error.
     fn len(&self) -> io::Result<u64>;
     /// The first `len` bytes as a slice: a mapping where the file system has them, else a
-    /// copy on the heap. Only for sealed files that nobody writes or cuts any more.
+    /// copy on the heap. Only for sealed files that nobody writes or cuts any more. A mapping
+    /// reads nothing ahead, see [`FileBytes::advise`].
     ///
     /// # Errors
     /// `UnexpectedEof` where the file is shorter than `len`.

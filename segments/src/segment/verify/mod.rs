@@ -64,6 +64,7 @@ impl Segment {
     }
 
     fn verify(&self, progress: &mut dyn FnMut(u64), content: bool) -> Scrub {
+        let _in_order = self.read_in_order();
         let bytes = self.loaded.file.bytes;
         let mut found = Found::new(self);
         found.scrub(&self.loaded.sections, &mut |read| progress(read / 2));

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use chronolith_vfs::{FaultVfs, FileKind, RealVfs, SimVfs, Vfs};
+use chronolith_vfs::{Access, FaultVfs, FileKind, RealVfs, SimVfs, Vfs};
 
 type Check = fn(&dyn Vfs, &Path);
 
@@ -240,6 +240,13 @@ fn maps(vfs: &dyn Vfs, dir: &Path) {
     let file = vfs.open_read(&path).expect("opened");
     let map = file.map(4).expect("a prefix");
     assert_eq!(&*map, b"mapp");
+    for access in [Access::InOrder, Access::Scattered] {
+        map.advise(access);
+        map.will_need(1..3);
+        map.will_need(2..usize::MAX);
+        map.will_need(9..10);
+        assert_eq!(&*map, b"mapp", "a hint changes nothing");
+    }
     assert_eq!(&*map.clone(), b"mapp");
     assert_eq!(&*file.map(0).expect("empty"), b"");
     assert_eq!(kind(file.map(7)), Some(ErrorKind::UnexpectedEof));

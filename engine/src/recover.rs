@@ -1,8 +1,14 @@
 //! How does a store come back? In PROTOCOL's order: lock, manifest, segments, log, replay.
 //!
-//! Nothing is written before everything was read and judged; then the log begins a new file
-//! with a higher epoch, and the sweep comes last. A crash at any point repeats to the same
-//! state.
+//! Nothing is written before everything was read and judged; then what `CURRENT` names is proven,
+//! the log begins a new file with a higher epoch, and the sweep comes last. A crash at any point
+//! repeats to the same state.
+//!
+//! A store that was closed cleanly needs none of that before it answers: its log is settled, and
+//! nothing was replayed. There the log begins at the first append, and the proof is due before
+//! the first append, publish or removal of a file, whichever is first. Until then nothing was
+//! written that could depend on either, and a crash finds the store as it was closed. The price:
+//! a disk that is full by then says so at the first write and not at the open.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -73,12 +79,13 @@ pub(crate) enum LogPlace {
 /// Opens an existing store for writing. The caller holds the lock.
 pub(crate) fn recover(options: &Options, dir: &Path, place: LogPlace) -> Result<Opened, Error> {
     let vfs = &*options.env.vfs;
-    let loaded = manifest::load(vfs, dir)?;
+    let loaded = manifest::load_read_only(vfs, dir)?;
     let mut manifest = loaded.manifest;
     let shared = Shared::new(options, dir, manifest.store_id, &manifest.settings)?;
     let version = open_version(&shared, &manifest)?;
     let log_options = log_options(options, &manifest);
     if manifest.generation == 1 {
+        manifest::prove(vfs, dir)?;
         return begin(shared, version, manifest, &log_options);
     }
     let mut recovered = Log::recover(&shared.env, &shared.wal_dir(), &log_options)?;
@@ -101,14 +108,20 @@ pub(crate) fn recover(options: &Options, dir: &Path, place: LogPlace) -> Result<
     let highest = recovered.report().epoch_highest.max(manifest.epoch);
     // One too many is refused by name.
     let epoch = highest.saturating_add(u32::from(!planted::is_on(Bug::EpochNotRaised)));
+    let io = |source| Error::io("list", dir, source);
+    let free = manifest::first_free_file_number(vfs, dir, &manifest).map_err(io)?;
+    let orphans = manifest::orphans(vfs, dir, &manifest, free).map_err(io)?;
+    let is_late = replay.batches == 0 && place == LogPlace::New && recovered.is_settled();
+    let is_proven = !is_late || !orphans.is_empty();
+    if is_proven {
+        manifest::prove(vfs, dir)?;
+    }
     let log = match place {
+        LogPlace::New if is_late => recovered.start_late(epoch)?,
         LogPlace::New => recovered.start(epoch)?,
         LogPlace::Newest => recovered.take_over(epoch)?,
     };
-    let io = |source| Error::io("list", dir, source);
-    let free = manifest::first_free_file_number(vfs, dir, &manifest).map_err(io)?;
-    report.swept =
-        manifest::sweep(vfs, dir, &manifest, free).map_err(|e| Error::io("sweep", dir, e))?;
+    report.swept = manifest::sweep(vfs, orphans).map_err(|e| Error::io("sweep", dir, e))?;
     chronolith_wal::sweep_temps(&shared.env, &shared.wal_dir())?;
     let Replay {
         current,
@@ -123,7 +136,7 @@ pub(crate) fn recover(options: &Options, dir: &Path, place: LogPlace) -> Result<
     // What is appended from here on is in it, whatever the store was made in.
     let log_format = &mut manifest.settings.log_format;
     *log_format = chronolith_wal::FORMAT_NEWEST.max(*log_format);
-    let publisher = Publisher::new(manifest, free, settled_graph);
+    let publisher = Publisher::new(manifest, free, settled_graph, is_proven);
     Ok(Opened {
         shared,
         current,
@@ -155,6 +168,7 @@ fn begin(
         manifest,
         free,
         Arc::clone(&replay.current.version().tag_graph),
+        true,
     );
     let mut second = publisher.successor();
     second.epoch = log.epoch();

@@ -18,7 +18,7 @@ use crate::backup::{BackupOptions, BackupProgress, BackupReport};
 use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::maintain::{
-    Compacted, Publisher, Signal, Worker, compact_once, flush_oldest, release_log,
+    Compacted, Publisher, Signal, Worker, compact_once, flush_oldest, prove_found, release_log,
 };
 use crate::manifest::{self, Manifest};
 use crate::options::{Maintenance, Options, Setup};
@@ -33,8 +33,8 @@ use crate::write::{Batch, Committed, Pipeline, ReadyBatch};
 
 /// What the worker that flushes is called in errors and thread lists.
 const FLUSH: &str = "flush";
-/// Log files that an open leaves as they are. Each open begins one, and only a publish lets
-/// any go: where nothing is flushed between opens they would pile up.
+/// Log files that an open leaves as they are. Each open that writes begins one, and only a publish
+/// lets any go: where nothing is flushed between opens they would pile up.
 const LOG_FILES_KEPT: usize = 8;
 
 /// A store that is open for writing. Cheap to clone; every clone is the same handle.
@@ -73,6 +73,8 @@ pub(crate) struct Core {
     reserve: Reserve,
     /// True once the log of the processes before was looked at, see [`Core::trim_log`].
     log_is_trimmed: AtomicBool,
+    /// True once what the open has found is durable, see [`Core::prove`].
+    is_proven: AtomicBool,
     writes_delayed: AtomicU64,
     writes_refused: AtomicU64,
 }
@@ -117,6 +119,7 @@ impl Store {
             compacting: Mutex::new(()),
             catalog,
             log_is_trimmed: AtomicBool::new(false),
+            is_proven: AtomicBool::new(false),
             writes_delayed: AtomicU64::new(0),
             writes_refused: AtomicU64::new(0),
         });
@@ -194,6 +197,7 @@ impl Store {
             core.hold_reserve()?;
         }
         self.wait_for_room(only_forgets)?;
+        core.prove()?;
         let active_before = core.current.version().active().number;
         let commit = |ready| {
             let committed = core
@@ -225,6 +229,7 @@ impl Store {
     pub(crate) fn write_ready(&self, ready: ReadyBatch) -> Result<(), Error> {
         let core = self.core();
         self.wait_for_room(false)?;
+        core.prove()?;
         core.pipeline
             .commit(&core.shared, &core.current, ready, Durability::Buffered)?;
         if self.inner.worker.is_none() {
@@ -444,6 +449,16 @@ impl Core {
         })
     }
 
+    /// Makes durable what the open has found and left as it was, before anything is written that
+    /// builds on it. Every publish does so by itself.
+    fn prove(&self) -> Result<(), Error> {
+        if !self.is_proven.load(Ordering::Acquire) {
+            prove_found(&self.shared, &self.pipeline, &self.publisher)?;
+            self.is_proven.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
     pub(crate) fn flush_oldest(&self) -> Result<bool, Error> {
         self.check_lock()?;
         let _one = self
@@ -506,14 +521,18 @@ impl Core {
         )
     }
 
-    /// Lets the catalog take in what was published. It never fails a caller.
-    fn follow_catalog(&self) {
-        let Some(catalog) = &self.catalog else { return };
+    /// Lets the catalog take in what was published, and is durable. It never fails a caller.
+    fn follow_catalog(&self) -> Result<(), Error> {
+        let Some(catalog) = &self.catalog else {
+            return Ok(());
+        };
+        self.prove()?;
         let manifest = self.manifest();
         let segments = &self.current.version().segments;
         catalog.follow(segments, manifest.generation, manifest.flushed_seq, &|| {
             self.signal.is_stopped()
         });
+        Ok(())
     }
 
     fn would_compact(
@@ -587,7 +606,7 @@ fn start_workers(
     let mut joiners = vec![flusher, compactor];
     if core.catalog.is_some() {
         joiners.push(spawn("catalog", |core| {
-            core.follow_catalog();
+            core.follow_catalog()?;
             Ok(false)
         })?);
     }

@@ -42,6 +42,16 @@ pub(crate) fn lock(publisher: &Mutex<Publisher>) -> MutexGuard<'_, Publisher> {
     publisher.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Proves the manifest that the open has found, unless that was done.
+pub(crate) fn prove_found(
+    shared: &Shared,
+    pipeline: &Pipeline,
+    publisher: &Mutex<Publisher>,
+) -> Result<(), Error> {
+    let proven = lock(publisher).prove(shared);
+    proven.inspect_err(|error| fail_if_unknown(pipeline, error))
+}
+
 /// Flushes the oldest sealed memtable; false where there is none.
 pub(crate) fn flush_oldest(
     shared: &Shared,
@@ -178,7 +188,7 @@ pub(crate) fn is_unknown(error: &Error) -> bool {
 }
 
 pub(crate) fn fail_if_unknown(pipeline: &Pipeline, error: &Error) {
-    if is_unknown(error) {
+    if is_unknown(error) || matches!(error, Error::Poisoned { .. }) {
         pipeline.fail(&error.to_string());
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Publisher {
     manifest: Manifest,
     /// Next number for a segment or side file; above all on disk.
     next_file_number: u64,
+    /// True once the manifest is known to be durable as `CURRENT`'s, see [`manifest::prove`].
+    is_proven: bool,
     /// Why nothing is published any more.
     failed: Option<String>,
     /// The graph of the last publish, to see whether it changed.
@@ -29,10 +31,17 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    pub(crate) fn new(manifest: Manifest, next_file_number: u64, tag_graph: Arc<TagGraph>) -> Self {
+    /// The publisher behind a manifest that was loaded, and proven if `is_proven`.
+    pub(crate) fn new(
+        manifest: Manifest,
+        next_file_number: u64,
+        tag_graph: Arc<TagGraph>,
+        is_proven: bool,
+    ) -> Self {
         Self {
             manifest,
             next_file_number,
+            is_proven,
             failed: None,
             tag_graph,
         }
@@ -58,6 +67,23 @@ impl Publisher {
             }),
             None => Ok(()),
         }
+    }
+
+    /// Proves the manifest that was loaded, unless that was done.
+    ///
+    /// # Errors
+    /// `Poisoned`: a sync failed, and nothing is published any more.
+    pub(crate) fn prove(&mut self, shared: &Shared) -> Result<(), Error> {
+        self.check()?;
+        if self.is_proven {
+            return Ok(());
+        }
+        if let Err(error) = manifest::prove(&*shared.env.vfs, &shared.dir) {
+            self.failed = Some(error.to_string());
+            return self.check();
+        }
+        self.is_proven = true;
+        Ok(())
     }
 
     /// A manifest to be edited and given to [`Publisher::publish`].
@@ -163,7 +189,7 @@ impl Publisher {
 
     /// Publishes `manifest` and unlinks what it no longer names.
     pub(crate) fn publish(&mut self, shared: &Shared, mut manifest: Manifest) -> Result<(), Error> {
-        self.check()?;
+        self.prove(shared)?;
         manifest.next_file_number = self.next_file_number;
         manifest
             .segments

@@ -30,18 +30,28 @@ pub struct Loaded {
     pub damaged_copy: Option<Finding>,
 }
 
-/// Loads the generation that counts, for the writer (who holds the lock).
+/// Loads the generation that counts, for the writer (who holds the lock), and proves it.
+///
+/// # Errors
+/// See [`ManifestError`]; a failed sync is an `Io` error, and the store stays closed.
+pub fn load(vfs: &dyn Vfs, store: &Path) -> Result<Loaded, ManifestError> {
+    let loaded = load_read_only(vfs, store)?;
+    prove(vfs, store)?;
+    Ok(loaded)
+}
+
+/// Makes the generation that [`load_read_only`] gave durable. The caller holds the writer's lock,
+/// and has published nothing since.
 ///
 /// A process that died between renaming `CURRENT` and syncing its directory leaves a pointer
 /// that is visible but not durable. It is made durable here, before the caller builds on it:
 /// otherwise a sweep could remove files that a power cut brings back into use.
 ///
 /// # Errors
-/// See [`ManifestError`]; a failed sync is an `Io` error, and the store stays closed.
-pub fn load(vfs: &dyn Vfs, store: &Path) -> Result<Loaded, ManifestError> {
-    let loaded = load_read_only(vfs, store)?;
+/// `Io`: a sync failed, and the store must be opened again.
+pub fn prove(vfs: &dyn Vfs, store: &Path) -> Result<(), ManifestError> {
     if planted::is_on(Bug::PointerNotProven) {
-        return Ok(loaded);
+        return Ok(());
     }
     for path in [
         store.join(SEGMENTS_DIR),
@@ -54,7 +64,7 @@ pub fn load(vfs: &dyn Vfs, store: &Path) -> Result<Loaded, ManifestError> {
             source,
         })?;
     }
-    Ok(loaded)
+    Ok(())
 }
 
 /// Loads the generation that counts without a write or sync.

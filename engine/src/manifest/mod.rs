@@ -13,9 +13,11 @@
 //!
 //! * [`Manifest`] is the plain value; [`Manifest::validate`] says what must hold in it.
 //! * [`create`] makes a store; [`publish`] makes the next generation real, in the order
-//!   data, copies, pointer; [`remove_obsolete`] and [`sweep`] come only after it.
-//! * [`load`] opens for writing, [`load_read_only`] for other processes. Neither ever falls
-//!   back to another generation: what `CURRENT` names opens, or a named error says why not.
+//!   data, copies, pointer; [`remove_obsolete`] comes only after it.
+//! * [`load_read_only`] opens for other processes, and for a writer that calls [`prove`] before
+//!   it writes; [`load`] does both. None ever falls back to another generation: what `CURRENT`
+//!   names opens, or a named error says why not.
+//! * [`orphans`] lists what nobody names, and [`sweep`] removes it.
 //! * [`write_side_file`] and [`read_side_file`] hold what is too big for the list itself;
 //!   [`deletes`] and [`tag_graph`] are their payloads.
 //!
@@ -41,7 +43,7 @@ mod tests;
 
 pub use error::{Finding, Invalid, ManifestError, PublishError, SideFileError};
 pub use format::{FORMAT_VERSION, MANIFEST_BYTES_MAX};
-pub use load::{Loaded, load, load_read_only, read_copy, read_current, read_generation};
+pub use load::{Loaded, load, load_read_only, prove, read_copy, read_current, read_generation};
 pub use model::{
     CatalogWitness, EPOCH_MAX, IndexOptions, LADDER_MAX, Manifest, NAME_BYTES_MAX, SEGMENTS_MAX,
     SEQ_COUNTER_BITS, SegmentEntry, Settings, SideFile, Statistics, StoreId, VectorFormat,
@@ -52,4 +54,4 @@ pub use publish::{create, publish};
 pub use side_file::{
     SIDE_FILE_BYTES_MAX, SIDE_FILE_FORMAT_VERSION, SideFileKind, read_side_file, write_side_file,
 };
-pub use sweep::{first_free_file_number, obsolete, remove_obsolete, sweep};
+pub use sweep::{Orphan, first_free_file_number, obsolete, orphans, remove_obsolete, sweep};

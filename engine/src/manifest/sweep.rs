@@ -1,11 +1,11 @@
 //! Which files may go? Only what no reachable generation can name, and only our own names.
 //!
-//! Nothing here is called before a publish, or a load for writing, has returned: a pointer
-//! must be durable before anything it no longer names is unlinked. Unlinks are not synced:
+//! Nothing here removes a file before a publish has returned, or what was loaded for writing was
+//! proven: a pointer must be durable before anything it no longer names is unlinked. Unlinks are not synced:
 //! one that is lost leaves an orphan for the next sweep.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chronolith_vfs::Vfs;
 
@@ -58,24 +58,33 @@ pub fn first_free_file_number(vfs: &dyn Vfs, store: &Path, manifest: &Manifest) 
         .max(taken.map_or(0, |number| number.saturating_add(1))))
 }
 
-/// Removes what earlier processes left behind, last in recovery: temporaries, manifest copies
-/// other than `manifest`'s and the one before it, and segments and side files that `manifest`
-/// does not name. Returns the names removed.
+/// A file of ours that nobody names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Orphan {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its name, for people.
+    pub shown: String,
+}
+
+/// What earlier processes left behind: temporaries, manifest copies other than `manifest`'s and
+/// the one before it, and segments and side files that `manifest` does not name.
 ///
 /// * `below`: what [`first_free_file_number`] said at this open. Files with this number or
-///   above belong to a flush or compaction of this process and are left alone, so the sweep
+///   above belong to a flush or compaction of this process and are left alone, so a sweep
 ///   may run beside them. It must not run beside a publish, since the temporaries of
 ///   manifest and pointer bear no such number.
 ///
 /// # Errors
-/// The system's error. What was not removed is left for the next sweep.
-pub fn sweep(
+/// The system's error.
+pub fn orphans(
     vfs: &dyn Vfs,
     store: &Path,
     manifest: &Manifest,
     below: u64,
-) -> io::Result<Vec<String>> {
-    let mut removed = Vec::new();
+) -> io::Result<Vec<Orphan>> {
+    let mut found = Vec::new();
+    let mut add = |path, shown| found.push(Orphan { path, shown });
     let generation = manifest.generation;
     for entry in vfs.list(&store.join(MANIFEST_DIR))? {
         let Some(name) = ManifestName::parse(&entry.name) else {
@@ -84,8 +93,7 @@ pub fn sweep(
         let reachable =
             name.generation == generation || name.generation.checked_add(1) == Some(generation);
         if name.temp || !reachable {
-            vfs.remove_file(&name.path(store))?;
-            removed.push(name.shown());
+            add(name.path(store), name.shown());
         }
     }
     let live = manifest.data_files();
@@ -94,14 +102,27 @@ pub fn sweep(
             continue;
         };
         if name.file_number < below && live.binary_search(&name).is_err() {
-            vfs.remove_file(&name.path(store))?;
-            removed.push(name.shown());
+            add(name.path(store), name.shown());
         }
     }
-    match vfs.remove_file(&store.join(CURRENT_TEMP)) {
-        Ok(()) => removed.push(CURRENT_TEMP.to_owned()),
+    let temp = store.join(CURRENT_TEMP);
+    match vfs.stat(&temp) {
+        Ok(_) => add(temp, CURRENT_TEMP.to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
+    }
+    Ok(found)
+}
+
+/// Removes `orphans`, last in recovery and once the generation was proven; returns their names.
+///
+/// # Errors
+/// The system's error. What was not removed is left for the next sweep.
+pub fn sweep(vfs: &dyn Vfs, orphans: Vec<Orphan>) -> io::Result<Vec<String>> {
+    let mut removed = Vec::with_capacity(orphans.len());
+    for Orphan { path, shown } in orphans {
+        vfs.remove_file(&path)?;
+        removed.push(shown);
     }
     Ok(removed)
 }

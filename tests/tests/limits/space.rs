@@ -204,9 +204,17 @@ fn fill_close_and_open(kind: Kind) {
         Ok(store) => {
             assert_eq!(ids(&store.snapshot()), owed);
             let id = owed.pop_first().expect("a record");
-            assert!(store.forget(scope(), id).expect("forgotten on a full disk"));
+            // A log that was closed cleanly begins here, and may have to wait for space itself.
+            match store.forget(scope(), id.clone()) {
+                Ok(removed) => assert!(removed),
+                Err(error) => {
+                    assert!(matches!(error, Error::DiskFull { .. }), "{error:?}");
+                    println!("{kind:?}: not forgotten on the full disk: {error}");
+                    owed.insert(id);
+                }
+            }
             store.close().expect("closes on a full disk");
-            println!("{kind:?}: opened, forgotten and closed on the full disk");
+            println!("{kind:?}: opened and closed on the full disk");
         }
         Err(error) => {
             assert!(matches!(error, Error::DiskFull { .. }), "{error:?}");

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use chronolith_vfs::Vfs;
 
-use super::super::{Manifest, ManifestError, first_free_file_number, load, load_read_only, sweep};
+use super::super::{
+    Manifest, ManifestError, first_free_file_number, load, load_read_only, orphans, sweep,
+};
 use super::disk::{CrashImage, Disk};
 use super::store::{Failure, advance, assert_data_whole, clean, healthy, store};
 
@@ -65,7 +67,11 @@ fn reopen(disk: &Disk, acknowledged: u64, expected: &[Manifest], context: &str) 
 
 fn sweep_now(disk: &Disk, manifest: &Manifest) {
     let free = first_free_file_number(disk, &store(), manifest).expect("listed");
-    sweep(disk, &store(), manifest, free).expect("swept");
+    sweep(
+        disk,
+        orphans(disk, &store(), manifest, free).expect("listed"),
+    )
+    .expect("swept");
     assert_data_whole(disk, &store(), manifest);
 }
 
@@ -156,7 +162,8 @@ fn a_crash_inside_the_recovery_repeats_to_the_same_generation() {
                     );
                     continue;
                 };
-                let swept = sweep(&disk, &store, &loaded.manifest, u64::MAX);
+                let swept = orphans(&disk, &store, &loaded.manifest, u64::MAX)
+                    .and_then(|orphans| sweep(&disk, orphans));
                 if swept.is_ok() {
                     break;
                 }

@@ -2,7 +2,8 @@
 //! rule of a valid one.
 
 use super::super::{
-    EPOCH_MAX, Manifest, SideFile, Statistics, VectorSpace, first_free_file_number, publish, sweep,
+    EPOCH_MAX, Manifest, SideFile, Statistics, VectorSpace, first_free_file_number, orphans,
+    publish, sweep,
 };
 use super::store::{healthy, manifest, store, write_data};
 
@@ -153,7 +154,8 @@ fn a_sweep_takes_our_orphans_and_nothing_else() {
     let free = first_free_file_number(&disk, &store(), now).expect("listed");
     assert_eq!(free, 0x57, "above every number on disk");
     put("segments/0000000000000057.seg.tmp");
-    let removed = sweep(&disk, &store(), now, free).expect("swept");
+    let found = orphans(&disk, &store(), now, free).expect("listed");
+    let removed = sweep(&disk, found).expect("swept");
     for name in ours {
         assert!(removed.iter().any(|gone| gone == name), "{name} stays");
     }

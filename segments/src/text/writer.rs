@@ -19,7 +19,7 @@ const LEVEL_WITH_DICTIONARY: i32 = 2;
 const LEVEL_WITHOUT: i32 = 1;
 /// A block is closed at this size. One random row costs little time in a small block, and a
 /// dictionary makes up for what small blocks cannot repeat; without one they are larger. Half as
-/// much takes 3 % more room, twice as much 1.5 % less for twice the time a row.
+/// much takes 3 % more room, twice as much 1.5 % less.
 const RAW_BYTES_WITH_DICTIONARY: usize = 2 << 10;
 const RAW_BYTES_WITHOUT: usize = 4 << 10;
 

@@ -136,7 +136,7 @@ fn next_life(env: &Env, script: Script, model: &mut Model, made: &mut u64) -> Ou
     );
     let epoch = recovered.report().epoch_highest + 1;
     // One life in three finds a disk without a file to give.
-    let is_late = *made % 3 != 0 && recovered.is_settled();
+    let is_late = !(*made).is_multiple_of(3) && recovered.is_settled();
     let begun_in = if is_late { model.epoch } else { epoch };
     let log = match *made % 3 {
         0 => recovered.take_over(epoch)?,

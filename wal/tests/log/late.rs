@@ -73,9 +73,12 @@ fn the_first_append_begins_a_file_of_its_own() {
     }
 }
 
+/// What leaves a log that is not settled, and how it is called.
+type Unsettled = (&'static str, fn(&Bed));
+
 #[test]
 fn only_a_log_that_needs_nothing_is_settled() {
-    let unsettled: [(&str, fn(&Bed)); 4] = [
+    let unsettled: [Unsettled; 4] = [
         ("a batch behind the seal", |bed| {
             let log = recover(&bed.env).start_late(2).expect("starts");
             commit(&log, &body(1, 50));

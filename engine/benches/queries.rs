@@ -5,7 +5,6 @@
 //! [`ROUND`] different questions.
 
 #![expect(
-    clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,

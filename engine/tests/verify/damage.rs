@@ -21,7 +21,11 @@ fn a_store_with_a_sealed_catalog_is_sound_and_damage_in_it_is_served() {
     let room = tempfile::tempdir().expect("a directory");
     let path = room.path().join("store");
     full_store(&path);
-    let store = Store::open(&path, Options::default()).expect("opens");
+    let options = Options {
+        catalog_segments_min: 0,
+        ..Options::default()
+    };
+    let store = Store::open(&path, options).expect("opens");
     let clock = RealClock::default();
     while ["opening", "catching up"]
         .map(Some)

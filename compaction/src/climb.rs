@@ -123,6 +123,7 @@ mod tests {
             dead_rows: 0,
             bytes: u64::from(rows) * 200,
             loose_rows: 0,
+            dropped_rows: 0,
         };
         days.map(segment).collect()
     }
@@ -236,6 +237,7 @@ mod tests {
         let wide = others.into_iter().map(|segment| Candidate {
             bytes: CLIMB_BYTES_MAX / 3,
             loose_rows: 0,
+            dropped_rows: 0,
             ..segment
         });
         assert_eq!(pick(&wide.collect::<Vec<_>>()), None, "more than its bytes");

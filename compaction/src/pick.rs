@@ -53,6 +53,8 @@ pub struct Candidate {
     pub bytes: u64,
     /// Rows of large scopes with vectors that no merge has laid out: 0 for what a merge wrote.
     pub loose_rows: u32,
+    /// Vectors that a rewrite would drop: of spaces that the store no longer has.
+    pub dropped_rows: u32,
 }
 
 /// Why a compaction was picked.
@@ -90,6 +92,11 @@ pub enum Reason {
         /// How many.
         rows: u32,
     },
+    /// Vectors are of spaces that the store no longer has.
+    Dropped {
+        /// How many.
+        rows: u32,
+    },
     /// The caller asked for everything.
     Forced {
         /// How many segments.
@@ -119,6 +126,9 @@ impl fmt::Display for Reason {
             Self::Loose { rows } => {
                 write!(f, "{rows} rows with vectors were never laid out")
             }
+            Self::Dropped { rows } => {
+                write!(f, "{rows} vectors are of spaces that were dropped")
+            }
             Self::Forced { segments } => write!(f, "asked for: {segments} segments"),
         }
     }
@@ -139,7 +149,8 @@ pub struct Pick {
 ///
 /// * `now_us`: the clock. A window has passed when a later one has rows and the clock has come
 ///   to it: rows of the future alone let no time pass.
-/// * `force`: also merge whatever shares a bucket and rewrite whatever has a dead row.
+/// * `force`: also merge whatever shares a bucket and rewrite whatever has a dead row, or vectors
+///   of a space that the store no longer has.
 pub fn pick(
     segments: &[Candidate],
     base_us: i64,
@@ -157,6 +168,7 @@ pub fn pick(
         .or_else(|| pick_small_pile(segments, base_us, ladder, force))
         .or_else(|| pick_climb(segments, newest_us, base_us, ladder))
         .or_else(|| pick_loose(segments, newest_us, force))
+        .or_else(|| pick_dropped(segments, force))
 }
 
 pub(crate) fn pick_of(chosen: &[Candidate], bucket: Bucket, reason: Reason) -> Pick {
@@ -180,6 +192,18 @@ fn pick_dead(segments: &[Candidate], force: bool) -> Option<Pick> {
     let reason = Reason::Dead {
         dead_rows: segment.dead_rows,
         rows: segment.rows,
+    };
+    Some(pick_of(&[*segment], segment.bucket, reason))
+}
+
+/// Only where everything is asked for: else such vectors go with the next merge of their rows.
+fn pick_dropped(segments: &[Candidate], force: bool) -> Option<Pick> {
+    let segment = segments
+        .iter()
+        .filter(|segment| force && segment.dropped_rows > 0)
+        .min_by_key(|segment| segment.file_number)?;
+    let reason = Reason::Dropped {
+        rows: segment.dropped_rows,
     };
     Some(pick_of(&[*segment], segment.bucket, reason))
 }
@@ -321,6 +345,7 @@ mod tests {
             dead_rows: 0,
             bytes: u64::from(rows) * 100,
             loose_rows: 0,
+            dropped_rows: 0,
         }
     }
 
@@ -344,6 +369,19 @@ mod tests {
         assert!(most <= 10, "{most} segments at the worst moment");
         assert_eq!(segments.iter().map(|s| s.rows).sum::<u32>(), 300);
         assert!(rewritten <= 300 * 40, "{rewritten} rows rewritten");
+    }
+
+    #[test]
+    fn vectors_of_dropped_spaces_are_rewritten_where_all_is_asked_for() {
+        let mut stale = segment(1, 0, 0, 1000);
+        stale.dropped_rows = 7;
+        let all = [stale, segment(2, 9, 0, 5000)];
+        assert_eq!(pick(&all, DAY, &LADDER, NOW, false), None);
+        let pick = pick(&all, DAY, &LADDER, NOW, true).expect("a pick");
+        assert_eq!(
+            (pick.inputs, pick.reason),
+            (vec![1], Reason::Dropped { rows: 7 })
+        );
     }
 
     #[test]

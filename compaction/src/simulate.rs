@@ -35,6 +35,7 @@ pub fn simulate(
                 dead_rows: 0,
                 bytes,
                 loose_rows: 0,
+                dropped_rows: 0,
             });
             next += 1;
         }

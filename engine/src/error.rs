@@ -9,6 +9,7 @@ use chronolith_wal::WalError;
 use crate::backup::BackupError;
 use crate::manifest::{ManifestError, PublishError, SideFileError};
 use crate::repair::RepairError;
+use crate::spaces::{ChangeError, SpaceError};
 
 /// What a caller can do about an error. A kind exists only where the doing differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,21 @@ pub enum Error {
         /// Index of the operation, from 0.
         index: usize,
     },
+    /// A record that was to get a vector was changed or forgotten meanwhile; nothing was written.
+    #[error("operation {index} of the batch: the record was changed meanwhile; read it again")]
+    Changed {
+        /// Index of the operation, from 0.
+        index: usize,
+    },
+    /// The embedder that a migration was given failed; what was filled before stays.
+    #[error("the embedder failed: {cause}; what was filled before stays, go on when it works")]
+    Embedder {
+        /// What it said.
+        cause: String,
+    },
+    /// A vector space cannot be added, made the default, or dropped; nothing was changed.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
     /// Another process or handle has the store open for writing.
     #[error("{path} is open for writing elsewhere; close it there, or open read-only")]
     Locked {
@@ -159,8 +175,13 @@ impl Error {
             Self::Refused(_)
             | Self::RefusedInBatch { .. }
             | Self::Exists { .. }
+            | Self::Space(_)
+            | Self::Embedder { .. }
             | Self::ReadOnly => ErrorKind::FixCall,
-            Self::Locked { .. } | Self::Busy { .. } | Self::DiskFull { .. } => ErrorKind::Retry,
+            Self::Locked { .. }
+            | Self::Busy { .. }
+            | Self::Changed { .. }
+            | Self::DiskFull { .. } => ErrorKind::Retry,
             Self::Closed | Self::OutcomeUnknown { .. } | Self::Poisoned { .. } => ErrorKind::Reopen,
             Self::Segment(SegmentError::Version { .. }) => ErrorKind::WrongVersion,
             Self::Segment(SegmentError::Corrupt { .. })
@@ -175,6 +196,14 @@ impl Error {
             Self::Publish(error) if error.is_outcome_unknown() => ErrorKind::Reopen,
             Self::Publish(_) => ErrorKind::System,
             Self::SideFile(error) => side_file_kind(error),
+        }
+    }
+
+    /// What a change of the vector spaces was refused for.
+    pub(crate) fn of_change(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Refused(refused) => Self::Refused(refused),
+            ChangeError::Space(error) => Self::Space(error),
         }
     }
 

@@ -44,8 +44,8 @@
 //! How a call travels: `store` takes it; `write` brings a batch through log and memtable;
 //! `maintain` flushes, compacts and publishes; `manifest` says which files count; `version` is
 //! what a reader holds; `query` answers; `recover` brings everything back; `reader` reads
-//! beside a writer in another process; `verify` scrubs; `repair` makes a new
-//! store of what is left of a damaged one.
+//! beside a writer in another process; `spaces` are the vector spaces, which `store` changes and
+//! fills; `verify` scrubs; `repair` makes a new store of what is left of a damaged one.
 //!
 //! What this crate does not do: no network, no async runtime, no embedding model.
 
@@ -66,6 +66,7 @@ mod repair;
 mod reserve;
 mod settings;
 mod snapshot;
+mod spaces;
 mod stats;
 mod store;
 mod swap;
@@ -81,8 +82,8 @@ pub use backup::{
 pub use chronolith_segments::analyze::{AnalyzerKind, AnalyzerOptions, Language};
 pub use chronolith_segments::{
     IMPACT_MAX, IMPACT_STEP, IMPACT_TOKEN_BYTES_MAX, IMPACTS_MAX, Record, Refused, Scope,
-    ScopeSelector, SegmentError, SourceClass, TIME_MAX_US, TIME_MIN_US, TokenCounter, VectorFormat,
-    VectorSpace, limits,
+    ScopeSelector, SegmentError, SourceClass, SpaceVector, TIME_MAX_US, TIME_MIN_US, TokenCounter,
+    VectorFormat, VectorSpace, limits,
 };
 pub use chronolith_wal::WalError;
 pub use error::{Error, ErrorKind};
@@ -99,8 +100,9 @@ pub use repair::{
     RepairProgress, RepairReport, RepairStage, repair,
 };
 pub use snapshot::{Snapshot, StoredRecord};
-pub use stats::{ScopeStats, SegmentStats, Stats};
-pub use store::Store;
+pub use spaces::{SpaceError, SpaceInfo};
+pub use stats::{ScopeStats, SegmentStats, SpaceStats, Stats};
+pub use store::{MigrateOptions, Migrated, Store};
 pub use tag_graph::{DEPTH_MAX, EDGES_MAX, TagEdge};
 pub use verify::{FindingKind, VerifiedFile, VerifyFinding, VerifyProgress, VerifyReport, verify};
 pub use write::{Batch, Committed, PutMode};

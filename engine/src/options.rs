@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use chronolith_segments::analyze::{AnalyzerKind, AnalyzerOptions, Language};
-use chronolith_segments::{Refused, TokenCounter, VectorSpace, limits};
+use chronolith_segments::{Refused, TokenCounter, VectorSpace};
 use chronolith_vfs::Env;
 pub use chronolith_wal::Durability;
 
 use crate::query::DENSE_WEIGHT_DEFAULT;
+use crate::spaces::check_space;
 
 /// One day, µs: the usual bucket of level 0.
 pub const DAY_US: i64 = 86_400 * 1_000_000;
@@ -26,7 +27,8 @@ pub struct Setup {
     pub language: Language,
     /// Which words beyond the text are searchable.
     pub index: AnalyzerOptions,
-    /// What vectors are; `None` = the store keeps none.
+    /// What vectors are, in the space `main`; `None` = the store keeps none yet. More spaces:
+    /// [`crate::Store::add_space`].
     pub vectors: Option<VectorSpace>,
     /// How text is counted against a token budget.
     pub token_counter: TokenCounter,
@@ -69,19 +71,7 @@ impl Setup {
         let Some(space) = &self.vectors else {
             return Ok(());
         };
-        if space.dim == 0 || space.dim as usize > limits::DIM_MAX {
-            return Err(Refused::new(
-                "dim",
-                format!("must lie between 1 and {}", limits::DIM_MAX),
-            ));
-        }
-        if space.model.is_empty() || space.model.len() > crate::manifest::NAME_BYTES_MAX {
-            return Err(Refused::new(
-                "model",
-                "must name the embedder in 1 to 256 bytes",
-            ));
-        }
-        Ok(())
+        check_space(space)
     }
 }
 

@@ -117,6 +117,7 @@ impl ReadOnlyStore {
         let state = self.lock();
         let (version, seq) = state.replay.current.load();
         Snapshot {
+            spaces: state.shared.spaces(),
             shared: Arc::clone(&state.shared),
             version,
             seq,

@@ -2,7 +2,7 @@
 
 use chronolith_segments::analyze::{Analyzed, Analyzer};
 use chronolith_segments::{
-    Coder, Prepared, Record, Refused, TokenCounter, VectorFormat, VectorSpace, code_seed, prepare,
+    Prepared, Record, Refused, StoredVectors, TokenCounter, VectorFormat, VectorSpace, prepare,
     prepare_replayed,
 };
 use chronolith_vfs::Env;
@@ -11,9 +11,11 @@ use crate::error::Error;
 use crate::manifest::{self, Settings, StoreId};
 use crate::options::{Options, ReadMode, RunPolicy, Setup};
 use crate::query::Fusion;
+use crate::spaces::Spaces;
+use crate::swap::ArcSwap;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Widths of the bucket levels in units of the base: day, week, four weeks, twelve weeks,
 /// forty-eight weeks. Each is a multiple of the one before, so a bucket lies inside exactly one
@@ -39,9 +41,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) analyzer: Analyzer,
     pub(crate) analyzer_id: String,
-    pub(crate) space: Option<VectorSpace>,
-    /// Makes queries for the codes of the store's vectors.
-    pub(crate) coder: Option<Coder>,
+    /// The vector spaces of now; replaced whole under the apply lock.
+    spaces: ArcSwap<Spaces>,
     pub(crate) token_counter: TokenCounter,
     pub(crate) fusion: Fusion,
     pub(crate) memtable_bytes_max: u64,
@@ -69,7 +70,7 @@ impl Shared {
             .map_err(|_| unknown("the analyzer", &settings.analyzer))?;
         let token_counter = parse_counter(&settings.token_counter)
             .ok_or_else(|| unknown("the token counter", &settings.token_counter))?;
-        let space = settings.vector_space.as_ref().map(space_of);
+        let spaces = Spaces::of(settings, &store_id);
         Ok(Self {
             env: options.env.clone(),
             dir: dir.to_path_buf(),
@@ -77,10 +78,7 @@ impl Shared {
             settings: settings.clone(),
             analyzer,
             analyzer_id: settings.analyzer.clone(),
-            coder: space
-                .as_ref()
-                .map(|space| Coder::new(space, code_seed(&store_id))),
-            space,
+            spaces: ArcSwap::from_pointee(spaces),
             token_counter,
             fusion: Fusion::Convex {
                 dense_weight: f64::from(settings.dense_weight_ppm) / 1e6,
@@ -109,6 +107,16 @@ impl Shared {
         done
     }
 
+    /// The vector spaces of now.
+    pub(crate) fn spaces(&self) -> Arc<Spaces> {
+        self.spaces.load_full()
+    }
+
+    /// Replaces the vector spaces. Only under the apply lock.
+    pub(crate) fn replace_spaces(&self, spaces: Spaces) {
+        self.spaces.store(Arc::new(spaces));
+    }
+
     /// Checks and analyses a caller's record.
     pub(crate) fn prepare(
         &self,
@@ -119,7 +127,7 @@ impl Shared {
             record,
             &self.analyzer,
             scratch,
-            self.space.as_ref(),
+            self.spaces().set(),
             self.token_counter,
         )
     }
@@ -128,15 +136,15 @@ impl Shared {
     pub(crate) fn prepare_replayed(
         &self,
         record: Record,
-        vector: Option<Vec<u8>>,
+        vectors: StoredVectors,
         scratch: &mut Analyzed,
     ) -> Result<Prepared, Refused> {
         prepare_replayed(
             record,
-            vector,
+            vectors,
             &self.analyzer,
             scratch,
-            self.space.as_ref(),
+            self.spaces().set(),
             self.token_counter,
         )
     }
@@ -150,7 +158,7 @@ impl Shared {
     }
 }
 
-fn space_of(space: &manifest::VectorSpace) -> VectorSpace {
+pub(crate) fn space_of(space: &manifest::VectorSpace) -> VectorSpace {
     let format = match space.format {
         manifest::VectorFormat::F16 => VectorFormat::F16,
         manifest::VectorFormat::F32 => VectorFormat::F32,
@@ -207,10 +215,11 @@ pub(crate) fn settings_of(setup: &Setup, seed: u64) -> Result<Settings, Refused>
         .map_err(|error| Refused::new("analyzer", error.to_string()))?;
     Ok(Settings {
         log_format: chronolith_wal::FORMAT_NEWEST,
-        segment_format: chronolith_segments::format::FORMAT_VERSION,
+        segment_format: chronolith_segments::format::ONE_SPACE,
         side_file_format: manifest::SIDE_FILE_FORMAT_VERSION,
         analyzer: analyzer.id(),
         vector_space,
+        spaces: None,
         token_counter: counter_name(setup.token_counter).to_owned(),
         bucket_base_us: setup.bucket_us,
         bucket_ladder: LADDER.to_vec(),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chronolith_segments::{
-    Partition, Scope, ScopeRanges, ScopeSelector, SegmentError, SourceClass, segment_file_name,
-    widen,
+    Partition, Scope, ScopeRanges, ScopeSelector, SegmentError, SourceClass, SpaceVector,
+    segment_file_name, widen,
 };
 
 use crate::catalog::Locator;
@@ -13,12 +13,13 @@ use crate::query::{
     Asked, Exactness, MissingPartition, PartitionName, Request, Response, Source, run,
 };
 use crate::settings::Shared;
+use crate::spaces::{SpaceInfo, Spaces};
 use crate::version::Version;
 
 /// A record as it is stored, without ranking.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRecord {
-    /// The record. Its vector is as stored: scaled and narrowed.
+    /// The record. Its vectors are as stored: scaled and narrowed.
     pub record: chronolith_segments::Record,
     /// Seq of the operation that wrote it.
     pub commit_seq: u64,
@@ -32,6 +33,7 @@ pub struct StoredRecord {
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) spaces: Arc<Spaces>,
     pub(crate) version: Arc<Version>,
     pub(crate) seq: u64,
 }
@@ -40,6 +42,11 @@ impl Snapshot {
     /// The last commit seq inside.
     pub fn seq(&self) -> u64 {
         self.seq
+    }
+
+    /// The vector spaces of the store, the oldest first.
+    pub fn spaces(&self) -> Vec<SpaceInfo> {
+        self.spaces.infos()
     }
 
     /// Answers a request.
@@ -89,8 +96,7 @@ impl Snapshot {
             sources,
             at_seq: self.seq,
             analyzer: &self.shared.analyzer,
-            space: self.shared.space.as_ref(),
-            coder: self.shared.coder.as_ref(),
+            spaces: &self.spaces,
             probe_rows_min: self.shared.probe_rows_min,
             fusion: self.shared.fusion,
             tag_graph: self.version.tag_graph_at(self.seq),
@@ -159,16 +165,32 @@ impl Snapshot {
         Ok(())
     }
 
-    fn stored_record(&self, partition: &dyn Partition, row: u32) -> Result<StoredRecord, Error> {
+    pub(crate) fn stored_record(
+        &self,
+        partition: &dyn Partition,
+        row: u32,
+    ) -> Result<StoredRecord, Error> {
         let fields = partition.fields(row)?;
         let stored = partition.stored(row)?;
         let key = partition.scope_key(row)?;
         let scope = Scope::from_key(&key)
             .ok_or_else(|| Error::Internal("a row's scope key is none".into()))?;
-        let vector = match (&self.shared.space, partition.vector(row)?) {
-            (Some(space), Some(bytes)) => Some(widen(&bytes, space.format)),
-            _ => None,
-        };
+        let (mut vector, mut vectors) = (None, Vec::new());
+        for own in &self.spaces.set().spaces {
+            let Some(bytes) = partition.vector(own.number, row)? else {
+                continue;
+            };
+            let found = widen(&bytes, own.space.format);
+            if own.number == self.spaces.set().default {
+                vector = Some(found);
+                continue;
+            }
+            vectors.push(SpaceVector {
+                space: own.name.clone(),
+                model: Some(own.space.model.clone()),
+                vector: found,
+            });
+        }
         let record = chronolith_segments::Record {
             id: partition.id(row)?.into_owned(),
             scope,
@@ -178,6 +200,7 @@ impl Snapshot {
             speaker: stored.speaker,
             tags: partition.tags(row)?,
             vector,
+            vectors,
             source: stored.source,
             source_class: SourceClass::from_column(fields.source_class),
             importance: Some(fields.importance).filter(|value| !value.is_nan()),

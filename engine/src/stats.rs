@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::query::Source;
 use crate::snapshot::Snapshot;
+use crate::spaces::SpaceInfo;
 
 /// One scope of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,12 +38,39 @@ pub struct SegmentStats {
     pub bytes: u64,
 }
 
+/// One vector space of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SpaceStats {
+    /// Its name.
+    pub name: String,
+    /// Embedder id of its vectors.
+    pub embedder: String,
+    /// Dimension of its vectors.
+    pub dim: u32,
+    /// True of the space that is meant where none is named.
+    pub is_default: bool,
+    /// Live records with a vector in it at most; exact once compacted.
+    pub vectors: u64,
+}
+
+impl SpaceStats {
+    fn of(info: SpaceInfo) -> Self {
+        Self {
+            name: info.name,
+            embedder: info.space.model,
+            dim: info.space.dim,
+            is_default: info.is_default,
+            vectors: 0,
+        }
+    }
+}
+
 /// A store, counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Stats {
     /// Live records.
     pub records: u64,
-    /// Live records with a vector at most; exact once compacted.
+    /// Live records with a vector in the default space at most; exact once compacted.
     pub vectors: u64,
     /// Scopes with rows.
     pub scopes: u64,
@@ -82,10 +110,12 @@ pub struct Stats {
     pub generation: u64,
     /// Analyzer id.
     pub analyzer: String,
-    /// Embedder id of the vectors.
+    /// Embedder id of the vectors of the default space.
     pub embedder: Option<String>,
-    /// Dimension of the vectors.
+    /// Dimension of the vectors of the default space.
     pub dim: Option<u32>,
+    /// Every vector space, the oldest first.
+    pub spaces: Vec<SpaceStats>,
     /// Failure of the background work, if the last try failed.
     pub maintenance_error: Option<String>,
     /// Every live segment.
@@ -99,6 +129,8 @@ impl Stats {
     pub(crate) fn of(snapshot: &Snapshot) -> Result<Self, Error> {
         snapshot.check_whole()?;
         let (version, shared) = (&snapshot.version, &snapshot.shared);
+        let spaces = &snapshot.spaces;
+        let default = spaces.default_space();
         let mut stats = Self {
             segments: version.segments.len() as u64,
             memtables: version.memtables.len() as u64,
@@ -112,8 +144,9 @@ impl Stats {
             segment_bytes: version.segments.iter().map(|live| live.entry.bytes).sum(),
             seq: snapshot.seq,
             analyzer: shared.analyzer_id.clone(),
-            embedder: shared.space.as_ref().map(|space| space.model.clone()),
-            dim: shared.space.as_ref().map(|space| space.dim),
+            embedder: default.map(|own| own.space.model.clone()),
+            dim: default.map(|own| own.space.dim),
+            spaces: spaces.infos().into_iter().map(SpaceStats::of).collect(),
             ..Self::default()
         };
         let mut scopes: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
@@ -175,7 +208,12 @@ impl Stats {
         }
         self.records += rows - dead.min(rows);
         self.dead_rows += dead;
-        self.vectors += u64::from(partition.zone().vectors);
+        let numbered = snapshot.spaces.set().spaces.iter();
+        for (own, space) in numbered.zip(&mut self.spaces) {
+            let vectors = u64::from(partition.vectors(own.number));
+            space.vectors += vectors;
+            self.vectors += if space.is_default { vectors } else { 0 };
+        }
         Ok(())
     }
 }

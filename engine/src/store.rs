@@ -1,6 +1,8 @@
 //! The handle: open, write, retrieve, forget, flush, compact, close.
 
+mod migrate;
 mod room;
+mod spaces;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use chronolith_vfs::planted::{self, Bug};
 use chronolith_vfs::sync::Mutex;
 use chronolith_wal::Durability;
 
+pub use self::migrate::{MigrateOptions, Migrated};
 use self::room::recover_in_reserve;
 use crate::backup::{BackupOptions, BackupProgress, BackupReport};
 use crate::catalog::Catalog;
@@ -227,13 +230,22 @@ impl Store {
     /// Writes a batch that is ready already, as a repair has it: `Buffered`, made durable by
     /// the close that follows.
     pub(crate) fn write_ready(&self, ready: ReadyBatch) -> Result<(), Error> {
+        self.write_ready_at(ready, Durability::Buffered)
+    }
+
+    /// As [`Store::write_ready`], at a durability of its own.
+    fn write_ready_at(&self, ready: ReadyBatch, durability: Durability) -> Result<(), Error> {
         let core = self.core();
+        core.check_lock()?;
+        core.hold_reserve()?;
         self.wait_for_room(false)?;
         core.prove()?;
         core.pipeline
-            .commit(&core.shared, &core.current, ready, Durability::Buffered)?;
-        if self.inner.worker.is_none() {
-            self.flush_sealed()?;
+            .commit(&core.shared, &core.current, ready, durability)
+            .map_err(name_full)?;
+        match self.inner.worker {
+            Some(_) => core.signal.notify(),
+            None => self.flush_sealed()?,
         }
         Ok(())
     }
@@ -257,6 +269,7 @@ impl Store {
     pub fn snapshot(&self) -> Snapshot {
         let (version, seq) = self.core().current.load();
         Snapshot {
+            spaces: self.core().shared.spaces(),
             shared: Arc::clone(&self.core().shared),
             version,
             seq,
@@ -543,7 +556,14 @@ impl Core {
     ) -> bool {
         let flushed_seq = self.manifest().flushed_seq;
         let now_us = self.shared.env.clock.now_us();
-        crate::maintain::would_pick(version, flushed_seq, base_us, ladder, now_us)
+        let spaces = self.shared.spaces();
+        crate::maintain::would_pick(
+            version,
+            (flushed_seq, spaces.set()),
+            base_us,
+            ladder,
+            now_us,
+        )
     }
 
     fn manifest(&self) -> Manifest {

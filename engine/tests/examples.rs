@@ -93,6 +93,21 @@ fn a_killed_writer_loses_nothing_it_acknowledged() {
 }
 
 #[test]
+fn a_store_moves_to_another_model_while_it_answers() {
+    let printed = run("migrate_model");
+    for line in [
+        "mixed: vector: was made by letters-3; the vectors of space main come from letters-1",
+        "filled: 4",
+        "space main: 4 vectors of letters-1, the default",
+        "space next: 4 vectors of letters-3\n",
+        "space next: 4 vectors of letters-3, the default",
+    ] {
+        assert!(printed.contains(line), "{line:?} is not in:\n{printed}");
+    }
+    assert_eq!(printed.matches("space main").count(), 2, "{printed}");
+}
+
+#[test]
 fn filters_narrow_and_the_plan_accounts() {
     let printed = run("filters_and_explain");
     let of = |heading| {

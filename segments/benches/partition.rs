@@ -19,8 +19,8 @@ use std::path::Path;
 use chronolith_segments::analyze::{Analyzed, Analyzer, AnalyzerKind, AnalyzerOptions, Language};
 use chronolith_segments::{
     Bucket, Memtable, MemtableOptions, MergeInput, Partition, ReadMode, Record, Run, Scope,
-    ScopeRanges, ScopeSelector, Segment, SegmentRef, SegmentSpec, SourceClass, TermEntry,
-    TermVisit, TimeOrder, TokenCounter, prepare, write_segment,
+    ScopeRanges, ScopeSelector, Segment, SegmentRef, SegmentSpec, SourceClass, SpaceNumber,
+    SpaceSet, TermEntry, TermVisit, TimeOrder, TokenCounter, prepare, write_segment,
 };
 use chronolith_vfs::RealVfs;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -47,9 +47,11 @@ impl Bed {
         let analyzer = analyzer.expect("the default");
         let memtable = Memtable::new(MemtableOptions::default());
         let (mut scratch, mut seq) = (Analyzed::default(), 0);
+        let spaces = SpaceSet::default();
         for record in records {
             let counter = TokenCounter::BytesOverFour;
-            let prepared = prepare(record, &analyzer, &mut scratch, None, counter).expect("fits");
+            let prepared = prepare(record, &analyzer, &mut scratch, &spaces, counter);
+            let prepared = prepared.expect("fits");
             seq += 1;
             memtable.insert(&prepared, seq, 0);
         }
@@ -59,7 +61,8 @@ impl Bed {
             store_id: STORE_ID,
             file_number: 1,
             analyzer_id: analyzer.id(),
-            vector_space: None,
+            spaces: Vec::new(),
+            layout: SpaceNumber::MAIN,
             token_counter: TokenCounter::BytesOverFour,
             bucket: Bucket {
                 level: 0,

@@ -8,6 +8,7 @@
 //! ```
 //!
 //! * [`Record`], [`Scope`], [`limits`]: what a memory is and what is refused.
+//! * [`SpaceSet`], [`StoredVectors`]: which vector of a record belongs to which model.
 //! * [`analyze`]: text to terms.
 //! * [`Partition`]: what a query may ask of a memtable or a segment; operators are written
 //!   against it once.
@@ -39,6 +40,7 @@ mod scope;
 mod scope_dir;
 mod scores;
 mod segment;
+mod space;
 mod stream;
 mod tags;
 mod terms;
@@ -68,12 +70,13 @@ pub use read::{
     Accept, CodeRows, LENGTH_LONG, Near, Partition, Population, Postings, Run, ScopeEntry, Stored,
     TermBounds, TermEntry, TermStream, TermVisit, TimeOrder, WindowRows, Zone,
 };
-pub use record::{Record, RowFields, SourceClass, TIME_MAX_US, TIME_MIN_US};
+pub use record::{Record, RowFields, SourceClass, SpaceVector, TIME_MAX_US, TIME_MIN_US};
 pub use scope::{KeyRange, Scope, ScopeRanges, ScopeSelector};
 pub use scores::{CLASS_LENGTHS, LENGTH_CLASSES, Needs, ScoreTable, Scores, Sums};
 pub use segment::{
     Description, Finding, InOrder, RowIdentity, SalvagedSegment, Scrub, SectionDescription, Segment,
 };
+pub use space::{NumberedSpace, SpaceNumber, SpaceSet, StoredVectors, check_space_name};
 pub use stream::RowStream;
 pub use vectors::{
     CodeQuery, Coder, Codes, Estimated, Nearest, ProbeShares, SHARE_ALL, ScopeRuns, VectorRuns,

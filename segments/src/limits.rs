@@ -20,6 +20,10 @@ pub const TAG_BYTES_MAX: usize = 1024;
 pub const ATTRIBUTES_BYTES_MAX: usize = 256 << 10;
 /// Largest vector dimension.
 pub const DIM_MAX: usize = 4096;
+/// Most vector spaces of a store at a time.
+pub const SPACES_MAX: usize = 8;
+/// Longest name of a vector space, bytes.
+pub const SPACE_NAME_BYTES_MAX: usize = 64;
 /// Norm below which a vector has no direction.
 pub const NORM_MIN: f64 = 1e-12;
 /// Largest encoded batch, bytes: one log frame.

@@ -7,6 +7,7 @@ use crate::codec::RowTerms;
 use crate::error::Refused;
 use crate::limits::{DIM_MAX, NORM_MIN};
 use crate::record::Record;
+use crate::space::StoredVectors;
 
 /// How vectors are stored; a store option, fixed for life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +28,7 @@ impl VectorFormat {
     }
 }
 
-/// What a store's vectors are: fixed for life, named in manifest and segments.
+/// What the vectors of a space are: fixed for its life, named in manifest and segments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VectorSpace {
     /// Who made the vectors: the embedder's id, or the caller's own name for it.
@@ -134,12 +135,15 @@ impl TokenCounter {
 /// A checked, analysed and encoded record, ready for the log and the memtable.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    /// The record; its tags sorted and without duplicates, its vector taken out.
+    /// The record; its tags sorted and without duplicates, its vectors taken out.
     pub record: Record,
     /// Terms, frequencies and length of the indexed text.
     pub analyzed: RowTerms,
-    /// The vector as stored, see [`prepare_vector`].
-    pub vector: Option<Vec<u8>>,
+    /// The vectors as stored, see [`prepare_vector`].
+    pub vectors: StoredVectors,
+    /// When it became known, µs, where that was before its commit: the record stays what it
+    /// was, and only gets vectors.
+    pub known_since_us: Option<i64>,
     /// Token cost of the text.
     pub text_tokens: u32,
     /// Token cost of the summary, 0 without one.

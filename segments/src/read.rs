@@ -19,8 +19,13 @@ use crate::prepared::VectorFormat;
 use crate::record::RowFields;
 use crate::scope::ScopeRanges;
 use crate::scores::{Scores, Sums};
+use crate::space::SpaceNumber;
 use crate::stream::{EachRow, RowStream};
 use crate::vectors::{CodeQuery, Nearest, VectorRuns, dot};
+
+pub use bounds::TermBounds;
+
+mod bounds;
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -41,7 +46,7 @@ pub struct Run {
 pub struct Zone {
     /// Rows, dead ones included.
     pub rows: u32,
-    /// Rows with a vector.
+    /// Rows with a vector in the main space; see [`Partition::vectors`] for any.
     pub vectors: u32,
     /// Scopes with rows.
     pub scopes: u32,
@@ -100,72 +105,6 @@ pub enum TimeOrder {
     OldestFirst,
     /// Descending event time.
     NewestFirst,
-}
-
-/// Pairs of (frequency, length) that bound a term's postings, whatever the statistics: every
-/// posting has at most the frequency and at least the length of one of them. The Pareto front
-/// of the real pairs, or something above it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TermBounds {
-    pairs: [(u32, u32); Self::PAIRS_MAX],
-    count: u8,
-}
-
-impl TermBounds {
-    /// Most pairs.
-    pub const PAIRS_MAX: usize = 4;
-
-    /// True of any postings.
-    pub const UNKNOWN: Self = Self::one(u32::MAX, 0);
-
-    /// True of no postings at all.
-    pub const NONE: Self = Self::one(0, u32::MAX);
-
-    /// One pair.
-    pub const fn one(freq: u32, length: u32) -> Self {
-        let mut pairs = [(0, 0); Self::PAIRS_MAX];
-        pairs[0] = (freq, length);
-        Self { pairs, count: 1 }
-    }
-
-    /// The pairs, at least one.
-    pub fn pairs(&self) -> &[(u32, u32)] {
-        &self.pairs[..usize::from(self.count)]
-    }
-
-    /// True where a posting of this frequency and length is under one of the pairs.
-    pub fn covers(&self, freq: u32, length: u32) -> bool {
-        let under = |pair: &(u32, u32)| freq <= pair.0 && length >= pair.1;
-        self.pairs().iter().any(under)
-    }
-
-    /// Widens the bounds to what is under this pair too. Where there is no place for it, the
-    /// pair with the nearest length is widened.
-    pub fn add(&mut self, freq: u32, length: u32) {
-        if self.covers(freq, length) {
-            return;
-        }
-        let mut kept = 0_u8;
-        for at in 0..usize::from(self.count) {
-            let pair = self.pairs[at];
-            if pair.0 > freq || pair.1 < length {
-                self.pairs[usize::from(kept)] = pair;
-                kept += 1;
-            }
-        }
-        if usize::from(kept) < Self::PAIRS_MAX {
-            self.pairs[usize::from(kept)] = (freq, length);
-            self.count = kept + 1;
-            return;
-        }
-        let by_length = |at: &usize| self.pairs[*at].1.abs_diff(length);
-        let nearest = (0..Self::PAIRS_MAX).min_by_key(by_length).unwrap_or(0);
-        let pair = self.pairs[nearest];
-        self.count = kept - 1;
-        self.pairs[nearest] = self.pairs[usize::from(self.count)];
-        // Now there is a place.
-        self.add(pair.0.max(freq), pair.1.min(length));
-    }
 }
 
 /// How a walk along terms goes on; see [`Partition::terms_from`].
@@ -401,20 +340,28 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
         Ok((rows.len() <= rows_max).then_some(WindowRows::Listed(rows)))
     }
 
-    /// Rows of the run that have a vector, dead ones included.
+    /// Rows with a vector in a space, dead ones included.
+    fn vectors(&self, space: SpaceNumber) -> u32 {
+        match space.is_main() {
+            true => self.zone().vectors,
+            false => 0,
+        }
+    }
+
+    /// Rows of the run that have a vector in a space, dead ones included.
     ///
     /// # Errors
     /// Damage in the vectors.
-    fn vectors_in(&self, run: &Run) -> Result<u64> {
-        let zone = self.zone();
-        if zone.vectors == zone.rows || zone.vectors == 0 {
+    fn vectors_in(&self, space: SpaceNumber, run: &Run) -> Result<u64> {
+        let all = self.vectors(space);
+        if all == self.zone().rows || all == 0 {
             let rows = self.population(run)?.rows;
-            return Ok(if zone.vectors == 0 { 0 } else { rows });
+            return Ok(if all == 0 { 0 } else { rows });
         }
         let (mut vectors, mut rows) = (0, Vec::new());
         self.for_each_row(run, &mut |row| rows.push(row));
         for row in rows {
-            vectors += u64::from(self.vector(row)?.is_some());
+            vectors += u64::from(self.vector(space, row)?.is_some());
         }
         Ok(vectors)
     }
@@ -599,20 +546,22 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
     /// Damage in the id dictionary.
     fn find(&self, scope_key: &[u8], id: &str, at_seq: u64) -> Result<Option<u32>>;
 
-    /// The row's vector in the stored format (see [`crate::VectorSpace`]); `None` where the
-    /// record has none.
+    /// The row's vector in a space, in the stored format (see [`crate::VectorSpace`]); `None`
+    /// where the record has none.
     ///
     /// # Errors
     /// Damage in the vectors.
-    fn vector(&self, row: u32) -> Result<Option<Cow<'_, [u8]>>>;
+    fn vector(&self, space: SpaceNumber, row: u32) -> Result<Option<Cow<'_, [u8]>>>;
 
-    /// Appends the rows of `rows` that have a vector to `found`, and to `scores` the product of
-    /// each with `query`, as [`crate::dot`] gives it. `rows` ascend; `format` is the store's.
+    /// Appends the rows of `rows` that have a vector in a space to `found`, and to `scores` the
+    /// product of each with `query`, as [`crate::dot`] gives it. `rows` ascend; `format` is the
+    /// space's.
     ///
     /// # Errors
     /// Damage in the vectors.
     fn score_rows(
         &self,
+        space: SpaceNumber,
         query: &[f32],
         format: VectorFormat,
         rows: &[u32],
@@ -620,7 +569,7 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
         scores: &mut Vec<f32>,
     ) -> Result<()> {
         for row in rows {
-            if let Some(vector) = self.vector(*row)? {
+            if let Some(vector) = self.vector(space, *row)? {
                 found.push(*row);
                 scores.push(dot(query, &vector, format));
             }
@@ -634,6 +583,7 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
     /// As [`Partition::score_rows`].
     fn score_run(
         &self,
+        space: SpaceNumber,
         query: &[f32],
         format: VectorFormat,
         run: &Run,
@@ -642,25 +592,27 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
     ) -> Result<()> {
         let mut rows = Vec::new();
         self.for_each_row(run, &mut |row| rows.push(row));
-        self.score_rows(query, format, &rows, found, scores)
+        self.score_rows(space, query, format, &rows, found, scores)
     }
 
-    /// Seed of the codes of its vectors, see [`crate::code_seed`]; `None` where it keeps none.
-    fn code_seed(&self) -> Option<u64> {
+    /// Seed of the codes of its vectors in a space, see [`crate::code_seed`]; `None` where it
+    /// keeps none.
+    fn code_seed(&self, space: SpaceNumber) -> Option<u64> {
+        let _ = space;
         None
     }
 
-    /// Appends the code of a row's vector to `code` and gives its factor; `None`, and nothing
+    /// Appends the code of a row's vector in a space to `code` and gives its factor; `None`, and nothing
     /// appended, where the row has no vector or the partition no codes.
     ///
     /// # Errors
     /// Damage in the codes.
-    fn code(&self, row: u32, code: &mut Vec<u8>) -> Result<Option<f32>> {
-        let _ = (row, code);
+    fn code(&self, space: SpaceNumber, row: u32, code: &mut Vec<u8>) -> Result<Option<f32>> {
+        let _ = (space, row, code);
         Ok(None)
     }
 
-    /// Offers those of `rows` that have a vector to `nearest`, as rows of `source`; gives how
+    /// Offers those of `rows` that have a vector in a space to `nearest`, as rows of `source`; gives how
     /// many codes were compared. `accept` is asked for a row only where its estimate would be
     /// kept, so a filter that most rows pass costs next to nothing; without it all pass.
     ///
@@ -671,21 +623,23 @@ pub trait Partition: Send + Sync + std::fmt::Debug {
     /// Damage in the codes; those of `accept`.
     fn scan_codes(
         &self,
+        space: SpaceNumber,
         query: &CodeQuery,
         rows: CodeRows<'_>,
         source: u32,
         accept: Option<Accept<'_>>,
         nearest: &mut Nearest,
     ) -> Result<u64> {
-        let _ = (query, rows, source, accept, nearest);
+        let _ = (space, query, rows, source, accept, nearest);
         Ok(0)
     }
 
-    /// Which rows lie close together; `None` where nobody has looked.
+    /// Which rows lie close together in a space; `None` where nobody has looked.
     ///
     /// # Errors
     /// Damage in the runs.
-    fn vector_runs(&self) -> Result<Option<&VectorRuns>> {
+    fn vector_runs(&self, space: SpaceNumber) -> Result<Option<&VectorRuns>> {
+        let _ = space;
         Ok(None)
     }
 

@@ -66,6 +66,18 @@ impl SourceClass {
     }
 }
 
+/// A vector with the space it belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpaceVector {
+    /// Name of the space.
+    pub space: String,
+    /// Who made the vector, where the caller says so: another one than the space's is refused,
+    /// also where the dimension is the same.
+    pub model: Option<String>,
+    /// The vector, of the space's dimension.
+    pub vector: Vec<f32>,
+}
+
 /// One memory as a caller writes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
@@ -83,8 +95,10 @@ pub struct Record {
     pub speaker: Option<String>,
     /// Tag names; duplicates are dropped, order is not kept.
     pub tags: Vec<String>,
-    /// The caller's vector, of the store's dimension.
+    /// The caller's vector in the store's default vector space.
     pub vector: Option<Vec<f32>>,
+    /// The caller's vectors in spaces that are named; see [`Record::vector_in`].
+    pub vectors: Vec<SpaceVector>,
     /// Where it comes from, in the caller's words.
     pub source: Option<String>,
     /// How far it can be trusted.
@@ -120,6 +134,7 @@ impl Record {
             speaker: None,
             tags: Vec::new(),
             vector: None,
+            vectors: Vec::new(),
             source: None,
             source_class: None,
             importance: None,
@@ -129,7 +144,18 @@ impl Record {
         }
     }
 
-    /// Checks every limit but the vector's (see [`crate::prepare_vector`]).
+    /// Adds a vector in a named space of the store. A record may lack any.
+    #[must_use]
+    pub fn vector_in(mut self, space: impl Into<String>, vector: Vec<f32>) -> Self {
+        self.vectors.push(SpaceVector {
+            space: space.into(),
+            model: None,
+            vector,
+        });
+        self
+    }
+
+    /// Checks every limit but the vectors' (see [`crate::prepare_vector`]).
     ///
     /// # Errors
     /// [`Refused`] naming the first field at fault.

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chronolith_segments::analyze::{Analyzed, Analyzer, AnalyzerKind, AnalyzerOptions, Language};
 use chronolith_segments::{
-    Bucket, Memtable, MemtableOptions, MergeInput, Record, Scope, SegmentSpec, TokenCounter,
-    VectorFormat, VectorSpace, prepare, write_segment,
+    Bucket, Memtable, MemtableOptions, MergeInput, Record, Scope, SegmentSpec, SpaceNumber,
+    SpaceSet, TokenCounter, VectorFormat, VectorSpace, prepare, write_segment,
 };
 use chronolith_vfs::{RealVfs, Vfs};
 use peakmem_alloc::{PeakMemAlloc, PeakMemAllocTrait};
@@ -90,17 +90,17 @@ fn space() -> VectorSpace {
 fn fill(make: fn(u64) -> Record) -> (Memtable, u64) {
     let options = AnalyzerOptions::default();
     let analyzer = Analyzer::new(AnalyzerKind::Default, Language::ENGLISH, options).expect("made");
-    let (mut scratch, space) = (Analyzed::default(), space());
+    let (mut scratch, spaces) = (Analyzed::default(), SpaceSet::main(Some(space())));
     COUNTING.reset_peak_memory();
     let memtable = Memtable::new(MemtableOptions {
-        vector_space: Some(space.clone()),
+        spaces: spaces.spaces.clone(),
         bytes_max: BYTES_MAX,
         hash_seed: 1,
         code_seed: Some(1),
     });
     for n in 0.. {
         let counter = TokenCounter::BytesOverFour;
-        let prepared = prepare(make(n), &analyzer, &mut scratch, Some(&space), counter);
+        let prepared = prepare(make(n), &analyzer, &mut scratch, &spaces, counter);
         memtable.insert(&prepared.expect("fits"), n + 1, 1);
         if memtable.is_full() {
             break;
@@ -117,7 +117,8 @@ fn flush(memtable: &Memtable, dir: &Path) -> u64 {
         store_id: [1; 16],
         file_number: 1,
         analyzer_id: "a".into(),
-        vector_space: Some(space()),
+        spaces: SpaceSet::main(Some(space())).spaces,
+        layout: SpaceNumber::MAIN,
         token_counter: TokenCounter::BytesOverFour,
         bucket: Bucket {
             level: 0,

@@ -229,10 +229,12 @@ pub(crate) fn settings(store: &Path) -> Result<Settings, Failure> {
 
 /// True where the store's vectors come from the embedder in this binary.
 pub(crate) fn has_builtin(settings: &Settings) -> bool {
-    settings
-        .vector_space
-        .as_ref()
-        .is_some_and(|space| space.model == chronolith_embed::ID)
+    settings.default_space().is_some_and(is_builtin)
+}
+
+/// True of a space of the embedder in this binary.
+pub(crate) fn is_builtin(space: &manifest::VectorSpace) -> bool {
+    space.model == chronolith_embed::ID
 }
 
 /// The built-in embedder's vector; `None` for a text without a word it knows.

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use chronolith::{Record, Scope, SourceClass};
+use chronolith::{Record, Scope, SourceClass, SpaceVector};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
@@ -61,6 +61,7 @@ pub(crate) fn parse_line(line: &[u8], default_scope: Option<&Scope>) -> Result<R
     record.tags = take_tags(&mut fields)?;
     record.importance = take_importance(&mut fields)?;
     record.vector = take_vector(&mut fields)?;
+    record.vectors = take_vectors(&mut fields)?;
     record.impacts = take_impacts(&mut fields)?;
     record.attributes = take_attributes(fields)?;
     record
@@ -190,15 +191,39 @@ fn take_importance(fields: &mut Map<String, Value>) -> Result<Option<f32>, Fault
 }
 
 fn take_vector(fields: &mut Map<String, Value>) -> Result<Option<Vec<f32>>, Fault> {
-    let list = match fields.remove("vector") {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Array(list)) => list,
+    match fields.remove("vector") {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => vector_of(value).map(Some),
+    }
+}
+
+/// Vectors by the names of their spaces.
+fn take_vectors(fields: &mut Map<String, Value>) -> Result<Vec<SpaceVector>, Fault> {
+    let named = match fields.remove("vectors") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Object(named)) => named,
         Some(other) => {
-            return Err((
-                "vector",
-                format!("must be a list of numbers, not {}", kind(&other)),
-            ));
+            let message = format!(
+                "must be an object of spaces and lists, not {}",
+                kind(&other)
+            );
+            return Err(("vectors", message));
         }
+    };
+    let each = named.into_iter().map(|(space, value)| {
+        Ok(SpaceVector {
+            space,
+            model: None,
+            vector: vector_of(value)?,
+        })
+    });
+    each.collect()
+}
+
+fn vector_of(value: Value) -> Result<Vec<f32>, Fault> {
+    let Value::Array(list) = value else {
+        let message = format!("must be a list of numbers, not {}", kind(&value));
+        return Err(("vector", message));
     };
     let component = |(i, value): (usize, &Value)| {
         let number = value.as_f64().ok_or_else(|| {
@@ -216,11 +241,7 @@ fn take_vector(fields: &mut Map<String, Value>) -> Result<Option<Vec<f32>>, Faul
             )),
         }
     };
-    list.iter()
-        .enumerate()
-        .map(component)
-        .collect::<Result<_, Fault>>()
-        .map(Some)
+    list.iter().enumerate().map(component).collect()
 }
 
 /// An object of tokens and their weights.
@@ -287,7 +308,8 @@ fn take_attributes(mut fields: Map<String, Value>) -> Result<String, Fault> {
 
 /// A record as a line that reads back as the same record.
 ///
-/// * `with_vector`: the vector stands in the line, as a list.
+/// * `with_vector`: the vector of the default space stands in the line, as a list; those of
+///   other spaces always do.
 pub(crate) fn to_json(record: &Record, with_vector: bool) -> Map<String, Value> {
     let mut line = Map::new();
     let mut put = |key: &str, value: Value| line.insert(key.to_owned(), value);
@@ -317,6 +339,11 @@ pub(crate) fn to_json(record: &Record, with_vector: bool) -> Map<String, Value> 
     }
     if let (true, Some(vector)) = (with_vector, &record.vector) {
         put("vector", json!(vector));
+    }
+    if !record.vectors.is_empty() {
+        let vectors = record.vectors.iter();
+        let vectors = vectors.map(|one| (one.space.clone(), json!(one.vector)));
+        put("vectors", Value::Object(vectors.collect()));
     }
     if !record.impacts.is_empty() {
         let impacts = record.impacts.iter();

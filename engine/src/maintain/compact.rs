@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chronolith_compaction::{Bucket, Candidate, LOOSE_ROWS_MIN, Pick, pick};
 use chronolith_segments::{
-    Death, DeathLog, DeleteSet, InOrder, MergeInput, Partition, SegmentError,
+    Death, DeathLog, DeleteSet, InOrder, MergeInput, Partition, SegmentError, SpaceNumber, SpaceSet,
 };
 use chronolith_vfs::planted::{self, Bug};
 use chronolith_vfs::sync::Mutex;
@@ -52,11 +52,13 @@ pub(crate) fn compact_once(
     (force, goes_on): (bool, &dyn Fn() -> bool),
 ) -> Result<Option<Compacted>, Error> {
     let flushed_seq = lock(publisher).manifest().flushed_seq;
+    let now = shared.spaces();
+    let spaces = now.set();
     let version = current.version();
     let candidates: Vec<Candidate> = version
         .segments
         .iter()
-        .map(|live| candidate(live, flushed_seq))
+        .map(|live| candidate(live, flushed_seq, spaces))
         .collect();
     let (base_us, ladder) = (
         shared.settings.bucket_base_us,
@@ -87,7 +89,7 @@ pub(crate) fn compact_once(
 /// True if a compaction would be picked now.
 pub(crate) fn would_pick(
     version: &Version,
-    flushed_seq: u64,
+    (flushed_seq, spaces): (u64, &SpaceSet),
     base_us: i64,
     ladder: &[u32],
     now_us: i64,
@@ -95,12 +97,12 @@ pub(crate) fn would_pick(
     let candidates: Vec<Candidate> = version
         .segments
         .iter()
-        .map(|live| candidate(live, flushed_seq))
+        .map(|live| candidate(live, flushed_seq, spaces))
         .collect();
     pick(&candidates, base_us, ladder, now_us, false).is_some()
 }
 
-fn candidate(live: &LiveSegment, flushed_seq: u64) -> Candidate {
+fn candidate(live: &LiveSegment, flushed_seq: u64, spaces: &SpaceSet) -> Candidate {
     let entry = &live.entry;
     Candidate {
         file_number: entry.file_number,
@@ -112,15 +114,26 @@ fn candidate(live: &LiveSegment, flushed_seq: u64) -> Candidate {
         rows: entry.rows,
         dead_rows: u32::try_from(live.deaths.dead_at(flushed_seq).len()).unwrap_or(u32::MAX),
         bytes: entry.bytes,
-        loose_rows: loose_rows(live),
+        loose_rows: loose_rows(live, spaces.default),
+        dropped_rows: dropped_rows(live, spaces),
     }
+}
+
+/// Vectors in spaces that the store no longer has.
+fn dropped_rows(live: &LiveSegment, spaces: &SpaceSet) -> u32 {
+    let segment = &live.segment;
+    let gone = segment
+        .spaces()
+        .filter(|own| spaces.get(own.number).is_none());
+    let vectors = gone.map(|own| segment.vectors(own.number));
+    vectors.fold(0, u32::saturating_add)
 }
 
 /// Rows of large scopes with vectors, where a flush wrote the segment: a merge names what it
 /// replaced, and has laid them out as far as they can be.
-fn loose_rows(live: &LiveSegment) -> u32 {
+fn loose_rows(live: &LiveSegment, layout: SpaceNumber) -> u32 {
     let segment = &live.segment;
-    match segment.lineage().is_empty() && segment.zone().vectors >= LOOSE_ROWS_MIN {
+    match segment.lineage().is_empty() && segment.vectors(layout) >= LOOSE_ROWS_MIN {
         true => segment.rows_of_scopes(LOOSE_ROWS_MIN),
         false => 0,
     }

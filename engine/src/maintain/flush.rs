@@ -243,11 +243,14 @@ pub(crate) fn write_fresh(
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Fresh, Error> {
     let file_number = lock(publisher).take_file_number();
+    let now = shared.spaces();
+    let spaces = now.set();
     let spec = SegmentSpec {
         store_id: shared.store_id,
         file_number,
         analyzer_id: shared.analyzer_id.clone(),
-        vector_space: shared.space.clone(),
+        spaces: spaces.spaces.clone(),
+        layout: spaces.default,
         token_counter: shared.token_counter,
         bucket: TimeBucket {
             level: bucket.level,
@@ -288,17 +291,17 @@ pub(crate) fn open_segment(
         shared.store_id,
         shared.read_mode,
     )?;
-    if segment.analyzer_id() != shared.analyzer_id
-        || segment.vector_space() != shared.space.as_ref()
-    {
-        return Err(SegmentError::corrupt(
-            segment.file_name(),
-            "footer",
-            0,
-            "names another analyzer or vector space than the store",
-        ));
+    let message = match segment.analyzer_id() == shared.analyzer_id {
+        true => shared.spaces().contradiction(segment.spaces()),
+        false => Some("names another analyzer than the store".to_owned()),
+    };
+    match message {
+        Some(message) => {
+            let name = segment.file_name();
+            Err(SegmentError::corrupt(name, "footer", 0, message))
+        }
+        None => Ok(segment),
     }
-    Ok(segment)
 }
 
 /// A fresh segment as the manifest lists it.

@@ -13,6 +13,6 @@ mod worker;
 pub use compact::Compacted;
 
 pub(crate) use compact::{compact_once, would_pick};
-pub(crate) use flush::{flush_oldest, open_segment, prove_found, release_log};
+pub(crate) use flush::{fail_if_unknown, flush_oldest, open_segment, prove_found, release_log};
 pub(crate) use publish::Publisher;
 pub(crate) use worker::{Signal, Worker};

@@ -3,7 +3,7 @@
 //! ```text
 //! offset  width  field          who verifies it
 //! 0       8      magic          `open_frame`
-//! 8       4      version        `open_frame`: a higher one is refused by name
+//! 8       4      version        `open_frame`: a higher one is refused by name; `decode`, against the body
 //! 12      4      zero           `open_frame`
 //! 16      16     store id       `check_identity`, against CURRENT
 //! 32      8      generation     `check_identity`, against CURRENT and the file's name
@@ -24,10 +24,13 @@ use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::error::{Finding, PublishError};
-use super::model::{Manifest, StoreId};
+use super::model::{Manifest, SpaceTable, StoreId};
 
-/// Version of the manifest, `CURRENT` and their framing. 0: may still change.
-pub const FORMAT_VERSION: u32 = 0;
+/// The newest version of the manifest: of stores that have, or had, more vector spaces than the
+/// one they were made with. All others are of version 0, as they always were; both are read.
+pub const FORMAT_VERSION: u32 = 1;
+/// Version of a manifest without a table of spaces.
+const PLAIN: u32 = 0;
 /// Longest manifest copy.
 pub const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 
@@ -58,12 +61,14 @@ const _: () = assert!(size_of::<Header>() == HEADER_BYTES && CRC_AT + 4 == HEADE
 #[derive(Serialize, Deserialize)]
 enum Body {
     V0(Manifest),
+    V1(Manifest, SpaceTable),
 }
 
 /// Borrowed twin of [`Body`], so that encoding copies nothing.
 #[derive(Serialize)]
 enum BodyRef<'a> {
     V0(&'a Manifest),
+    V1(&'a Manifest, &'a SpaceTable),
 }
 
 /// Why bytes are not the wanted file.
@@ -119,8 +124,11 @@ pub(super) struct Encoded {
 /// A rule it breaks, or its size.
 pub(super) fn encode(manifest: &Manifest) -> Result<Encoded, PublishError> {
     manifest.validate()?;
-    let body = postcard::to_stdvec(&BodyRef::V0(manifest))
-        .expect("writing plain values to memory does not fail");
+    let (version, body) = match &manifest.settings.spaces {
+        None => (PLAIN, BodyRef::V0(manifest)),
+        Some(spaces) => (FORMAT_VERSION, BodyRef::V1(manifest, spaces)),
+    };
+    let body = postcard::to_stdvec(&body).expect("writing plain values to memory does not fail");
     let bytes_all = body.len() as u64 + (HEADER_BYTES + DIGEST_BYTES) as u64;
     let too_large = || PublishError::TooLarge {
         bytes: bytes_all,
@@ -131,7 +139,7 @@ pub(super) fn encode(manifest: &Manifest) -> Result<Encoded, PublishError> {
         .filter(|_| bytes_all <= MANIFEST_BYTES_MAX);
     let mut header = Header {
         magic: MAGIC,
-        version: U32::new(FORMAT_VERSION),
+        version: U32::new(version),
         zero: U32::ZERO,
         store_id: manifest.store_id,
         generation: U64::new(manifest.generation),
@@ -172,8 +180,19 @@ pub(super) fn decode(
         return Err(at.damaged("digest", digest_at, message));
     }
     let body_at = HEADER_BYTES as u64;
-    let (Body::V0(manifest), rest) = postcard::take_from_bytes::<Body>(body)
+    let (body, rest) = postcard::take_from_bytes::<Body>(body)
         .map_err(|error| at.damaged("body", body_at, format!("cannot be decoded: {error}")))?;
+    let (version, manifest) = match body {
+        Body::V0(manifest) => (PLAIN, manifest),
+        Body::V1(mut manifest, spaces) => {
+            manifest.settings.spaces = Some(spaces);
+            (FORMAT_VERSION, manifest)
+        }
+    };
+    if version != header.version.get() {
+        let message = format!("of version {version}, the header says {}", header.version);
+        return Err(at.damaged("body", body_at, message));
+    }
     if !rest.is_empty() {
         let rest_at = digest_at - rest.len() as u64;
         return Err(at.damaged("body", rest_at, format!("{} bytes too many", rest.len())));
@@ -205,7 +224,7 @@ fn open_frame<'a>(at: At<'_>, bytes: &'a [u8]) -> Result<(&'a Header, &'a [u8], 
         let message = format!("crc32 {crc:08x}, stored {:08x}", header.crc.get());
         return Err(at.damaged("header", CRC_AT as u64, message));
     }
-    if header.version.get() != FORMAT_VERSION {
+    if header.version.get() > FORMAT_VERSION {
         return Err(Fault::Newer {
             found: header.version.get(),
         });

@@ -45,9 +45,9 @@ pub use error::{Finding, Invalid, ManifestError, PublishError, SideFileError};
 pub use format::{FORMAT_VERSION, MANIFEST_BYTES_MAX};
 pub use load::{Loaded, load, load_read_only, prove, read_copy, read_current, read_generation};
 pub use model::{
-    CatalogWitness, EPOCH_MAX, IndexOptions, LADDER_MAX, Manifest, NAME_BYTES_MAX, SEGMENTS_MAX,
-    SEQ_COUNTER_BITS, SegmentEntry, Settings, SideFile, Statistics, StoreId, VectorFormat,
-    VectorSpace,
+    CatalogWitness, EPOCH_MAX, IndexOptions, LADDER_MAX, Manifest, NAME_BYTES_MAX, NamedSpace,
+    SEGMENTS_MAX, SEQ_COUNTER_BITS, SPACES_MAX, SegmentEntry, Settings, SideFile, SpaceTable,
+    Statistics, StoreId, VectorFormat, VectorSpace,
 };
 pub use pointer::Pointer;
 pub use publish::{create, publish};

@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use chronolith_segments::SpaceNumber;
+
 use super::names::{DataKind, DataName};
 
 /// Identity of a store, drawn once at its creation; salts every digest.
@@ -17,6 +19,8 @@ pub const SEGMENTS_MAX: usize = 1 << 16;
 pub const LADDER_MAX: usize = 16;
 /// Longest analyzer, model or counter name, bytes.
 pub const NAME_BYTES_MAX: usize = 256;
+/// Most vector spaces at a time.
+pub const SPACES_MAX: usize = chronolith_segments::limits::SPACES_MAX;
 /// A commit seq is `epoch << SEQ_COUNTER_BITS | counter`.
 pub const SEQ_COUNTER_BITS: u32 = 40;
 /// Highest epoch: what is left of 64 bits.
@@ -31,7 +35,7 @@ pub struct Manifest {
     pub store_id: StoreId,
     /// When the store was made, µs since the epoch.
     pub created_us: i64,
-    /// What was chosen at creation; equal in every generation.
+    /// What was chosen at creation; equal in every generation, but for the vector spaces.
     pub settings: Settings,
     /// Highest epoch known when this generation was made; a log file may carry a higher one.
     pub epoch: u32,
@@ -55,7 +59,7 @@ pub struct Manifest {
     pub statistics: Statistics,
 }
 
-/// Choices that hold for the life of a store.
+/// Choices that hold for the life of a store, but for its vector spaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Version of the log format that log files were last begun in.
@@ -66,8 +70,12 @@ pub struct Settings {
     pub side_file_format: u32,
     /// Analyzer id with its version.
     pub analyzer: String,
-    /// The vector space; none for a store without vectors.
+    /// The vector space that the store was made with; none where it was made without vectors.
     pub vector_space: Option<VectorSpace>,
+    /// The vector spaces as they are now; none as long as `vector_space` says it all. No part of
+    /// version 0.
+    #[serde(skip)]
+    pub spaces: Option<SpaceTable>,
     /// Token counter id.
     pub token_counter: String,
     /// Width of a bucket of level 0, µs.
@@ -95,6 +103,55 @@ pub struct VectorSpace {
     pub format: VectorFormat,
     /// True where vectors are scaled to unit length (cosine).
     pub normalised: bool,
+}
+
+impl Settings {
+    /// The vector space that is meant where none is named; none in a store without vectors.
+    pub fn default_space(&self) -> Option<&VectorSpace> {
+        match &self.spaces {
+            None => self.vector_space.as_ref(),
+            Some(table) => {
+                let mut spaces = table.spaces.iter();
+                let found = spaces.find(|own| own.number == table.default);
+                found.map(|own| &own.space)
+            }
+        }
+    }
+
+    /// The vector space of this name.
+    pub fn space_named(&self, name: &str) -> Option<&VectorSpace> {
+        match &self.spaces {
+            None if name == SpaceNumber::MAIN_NAME => self.vector_space.as_ref(),
+            None => None,
+            Some(table) => {
+                let found = table.spaces.iter().find(|own| own.name == name);
+                found.map(|own| &own.space)
+            }
+        }
+    }
+}
+
+/// The vector spaces of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpaceTable {
+    /// Number of the space that is meant where none is named.
+    pub default: u8,
+    /// The lowest number that no space ever had.
+    pub next: u8,
+    /// Ascending by number.
+    #[serde(deserialize_with = "bounded_vec::<SPACES_MAX, _, _>")]
+    pub spaces: Vec<NamedSpace>,
+}
+
+/// A vector space with what it is known by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedSpace {
+    /// Known by it in log and segments; never given twice.
+    pub number: u8,
+    /// Known by it to callers.
+    pub name: String,
+    /// What its vectors are.
+    pub space: VectorSpace,
 }
 
 /// Stored number format of full-precision vectors.

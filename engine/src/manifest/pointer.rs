@@ -19,11 +19,13 @@ use zerocopy::byteorder::little_endian::{U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::error::ManifestError;
-use super::format::{At, FORMAT_VERSION, Fault};
+use super::format::{At, Fault};
 use super::io::{ReadFault, read_whole};
 use super::model::StoreId;
 use super::names::CURRENT;
 
+/// Version of the pointer; the manifest has its own.
+const FORMAT_VERSION: u32 = 0;
 const MAGIC: [u8; 8] = *b"CHRNCURR";
 pub(super) const POINTER_BYTES: usize = 64;
 const CRC_AT: usize = 60;

@@ -2,9 +2,10 @@
 
 use super::error::Invalid;
 use super::model::{
-    EPOCH_MAX, LADDER_MAX, Manifest, NAME_BYTES_MAX, SEGMENTS_MAX, SEQ_COUNTER_BITS, SegmentEntry,
-    Settings, Statistics,
+    EPOCH_MAX, LADDER_MAX, Manifest, NAME_BYTES_MAX, NamedSpace, SEGMENTS_MAX, SEQ_COUNTER_BITS,
+    SPACES_MAX, SegmentEntry, Settings, SpaceTable, Statistics, VectorSpace,
 };
+use chronolith_segments::check_space_name;
 
 /// Longest vector, the limit that a record's vector has.
 const DIM_MAX: u32 = 4096;
@@ -146,15 +147,56 @@ impl Manifest {
     }
 }
 
+fn named(name: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&name.len())
+}
+
+fn length(name: &str) -> String {
+    let bytes = name.len();
+    format!("name of {bytes} bytes, allowed 1 to {NAME_BYTES_MAX}")
+}
+
+impl VectorSpace {
+    fn validate(&self) -> Result<(), Invalid> {
+        let field = "settings.vector_space.model";
+        ensure(named(&self.model), field, || length(&self.model))?;
+        let fits = (1..=DIM_MAX).contains(&self.dim);
+        ensure(fits, "settings.vector_space.dim", || {
+            format!("{}, allowed 1 to {DIM_MAX}", self.dim)
+        })
+    }
+}
+
+impl SpaceTable {
+    fn validate(&self) -> Result<(), Invalid> {
+        let (spaces, field) = (&self.spaces, "settings.spaces");
+        ensure(spaces.len() <= SPACES_MAX, field, || {
+            format!("{}, at most {SPACES_MAX}", spaces.len())
+        })?;
+        let ascend = spaces.is_sorted_by(|a, b| a.number < b.number);
+        let last = spaces.last().is_none_or(|last| last.number < self.next);
+        ensure(ascend && last, field, || {
+            format!("numbers do not ascend to below {}", self.next)
+        })?;
+        let is_default = |own: &NamedSpace| own.number == self.default;
+        let has_default = spaces.is_empty() || spaces.iter().any(is_default);
+        ensure(has_default, field, || {
+            format!("the default, {}, is none of them", self.default)
+        })?;
+        for (at, own) in spaces.iter().enumerate() {
+            own.space.validate()?;
+            let twice = spaces[..at].iter().any(|other| other.name == own.name);
+            let good = check_space_name(&own.name).is_ok() && !twice;
+            ensure(good, field, || {
+                format!("{:?} stands twice or is no name", own.name)
+            })?;
+        }
+        Ok(())
+    }
+}
+
 impl Settings {
     fn validate(&self) -> Result<(), Invalid> {
-        let named = |name: &str| (1..=NAME_BYTES_MAX).contains(&name.len());
-        let length = |name: &str| {
-            format!(
-                "name of {} bytes, allowed 1 to {NAME_BYTES_MAX}",
-                name.len()
-            )
-        };
         ensure(named(&self.analyzer), "settings.analyzer", || {
             length(&self.analyzer)
         })?;
@@ -162,14 +204,10 @@ impl Settings {
             length(&self.token_counter)
         })?;
         if let Some(space) = &self.vector_space {
-            ensure(named(&space.model), "settings.vector_space.model", || {
-                length(&space.model)
-            })?;
-            ensure(
-                (1..=DIM_MAX).contains(&space.dim),
-                "settings.vector_space.dim",
-                || format!("{}, allowed 1 to {DIM_MAX}", space.dim),
-            )?;
+            space.validate()?;
+        }
+        if let Some(spaces) = &self.spaces {
+            spaces.validate()?;
         }
         ensure(self.bucket_base_us >= 1, "settings.bucket_base_us", || {
             format!("{}", self.bucket_base_us)

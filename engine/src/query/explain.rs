@@ -101,7 +101,8 @@ impl Plan {
                     format!("codes of the best runs, then the vectors of the best {candidates}")
                 }
             };
-            writeln!(f, "dense       {way}: {}", dense.reason)?;
+            let space = self.space.as_deref().unwrap_or_default();
+            writeln!(f, "dense       space {space}, {way}: {}", dense.reason)?;
         }
         let days = |tau_us: i64| {
             std::time::Duration::from_micros(tau_us.unsigned_abs()).as_secs_f64() / 86_400.0

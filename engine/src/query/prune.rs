@@ -75,7 +75,7 @@ pub(crate) fn decide_channels(
     }
     let needs_terms = matches!(mode, Some(Mode::Sparse | Mode::Hybrid));
     let needs_vectors = matches!(mode, Some(Mode::Dense | Mode::Hybrid));
-    if mode.is_none() || (needs_vectors && view.partition().zone().vectors > 0) {
+    if mode.is_none() || (needs_vectors && view.vectors() > 0) {
         return Decision::Search;
     }
     match needs_terms {

@@ -136,6 +136,7 @@ pub struct Request {
     pub(crate) text: Option<String>,
     pub(crate) clauses: Vec<Clause>,
     pub(crate) vector: Option<Vec<f32>>,
+    pub(crate) space: Option<String>,
     pub(crate) k: usize,
     pub(crate) mode: Mode,
     pub(crate) since_us: Option<i64>,
@@ -168,6 +169,7 @@ impl Request {
             text: None,
             clauses: Vec::new(),
             vector: None,
+            space: None,
             k: 10,
             mode: Mode::Auto,
             since_us: None,
@@ -207,14 +209,25 @@ impl Request {
         self
     }
 
-    /// The query as a vector of the store's dimension.
+    /// The query as a vector of the store's default vector space.
     #[must_use]
     pub fn vector(mut self, vector: Vec<f32>) -> Self {
+        self.space = None;
         self.vector = Some(vector);
         self
     }
 
-    /// Names the embedder that made the query vector; another one than the store's is refused.
+    /// The query as a vector of the named vector space: compared with the vectors that records
+    /// have in it, and with no others.
+    #[must_use]
+    pub fn vector_in(mut self, space: impl Into<String>, vector: Vec<f32>) -> Self {
+        self.space = Some(space.into());
+        self.vector = Some(vector);
+        self
+    }
+
+    /// Names the embedder that made the query vector; another one than the space's is refused,
+    /// also where the dimension is the same.
     #[must_use]
     pub fn vector_model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());

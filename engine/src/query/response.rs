@@ -243,6 +243,9 @@ pub struct Plan {
     pub fusion: Option<Fusion>,
     /// Lengths of the sparse and the dense list that were fused.
     pub lists: Option<(usize, usize)>,
+    /// Name of the vector space whose vectors were compared, where a vector was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub space: Option<String>,
     /// How the dense channel found its rows, where it was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dense: Option<PlannedDense>,

@@ -1,7 +1,7 @@
 //! The stages in order. Decisions go to the plan; doing is in the stages' own modules.
 
 use chronolith_segments::analyze::Analyzer;
-use chronolith_segments::{Coder, Refused, ScopeRanges, VectorSpace, check_vector};
+use chronolith_segments::{NumberedSpace, Refused, ScopeRanges, SpaceNumber, check_vector};
 use chronolith_vfs::{Clock, Threads};
 use hashbrown::HashMap;
 
@@ -22,6 +22,7 @@ use super::sparse::{Pace, Scoring, Sparse};
 use super::view::{Source, View};
 use super::{latest, read};
 use crate::error::Error;
+use crate::spaces::Spaces;
 use crate::tag_graph::{Closure, TagGraph};
 
 /// What a request is asked of: one snapshot with the store's settings.
@@ -29,8 +30,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) sources: &'a [Source],
     pub(crate) at_seq: u64,
     pub(crate) analyzer: &'a Analyzer,
-    pub(crate) space: Option<&'a VectorSpace>,
-    pub(crate) coder: Option<&'a Coder>,
+    pub(crate) spaces: &'a Spaces,
     pub(crate) probe_rows_min: u64,
     pub(crate) fusion: Fusion,
     pub(crate) tag_graph: &'a TagGraph,
@@ -52,7 +52,8 @@ pub(crate) struct Ranked {
 struct Query<'a> {
     asked: &'a Asked<'a>,
     request: &'a Request,
-    vector: Option<Vec<f32>>,
+    /// The query vector, and whose rows it is compared with.
+    vector: Option<(&'a NumberedSpace, Vec<f32>)>,
     terms: QueryTerms,
     statistics: Statistics,
     aging: Aging,
@@ -73,7 +74,10 @@ pub(crate) fn run(asked: &Asked<'_>, request: &Request) -> Result<Response, Erro
     let words = words_of(asked.analyzer, request, scores)?;
     let now_us = request.now_us.unwrap_or_else(|| asked.clock.now_us());
 
-    let (mut views, skipped) = open_views(asked, &scopes)?;
+    let space = vector
+        .as_ref()
+        .map_or(SpaceNumber::MAIN, |(own, _)| own.number);
+    let (mut views, skipped) = open_views(asked, &scopes, space)?;
     let filters = resolve_filters(asked, request, &scopes);
     let filtered = views.iter_mut().map(|view| prune::decide(view, &filters));
     let mut decisions: Vec<Decision> = filtered.collect::<Result<_, _>>()?;
@@ -210,29 +214,30 @@ impl Stages<'_> {
     }
 }
 
-/// Checks the query vector against the store's space, and whose it is.
-fn check_query_vector(asked: &Asked<'_>, request: &Request) -> Result<Option<Vec<f32>>, Refused> {
+/// Checks the query vector against the space that is asked, and whose it is.
+fn check_query_vector<'a>(
+    asked: &Asked<'a>,
+    request: &Request,
+) -> Result<Option<(&'a NumberedSpace, Vec<f32>)>, Refused> {
+    let set = asked.spaces.set();
     let Some(vector) = &request.vector else {
-        return Ok(None);
+        return match &request.space {
+            Some(name) => Err(Refused::new(
+                "space",
+                format!("is named {name:?}, and no vector is given"),
+            )),
+            None => Ok(None),
+        };
     };
-    let Some(space) = asked.space else {
+    if set.spaces.is_empty() {
         return Err(Refused::new(
             "vector",
             "is given, but this store keeps no vectors",
         ));
-    };
-    if let Some(model) = request
-        .model
-        .as_ref()
-        .filter(|model| **model != space.model)
-    {
-        let message = format!(
-            "was made by {model}; this store's vectors come from {}",
-            space.model
-        );
-        return Err(Refused::new("vector", message));
     }
-    check_vector(space, vector).map(Some)
+    let own = set.meant(request.space.as_deref())?;
+    own.check_model(request.model.as_deref())?;
+    Ok(Some((own, check_vector(&own.space, vector)?)))
 }
 
 /// `None` = the latest rows.
@@ -257,10 +262,14 @@ fn choose_mode(
 
 type Skipped = Vec<PlannedPartition>;
 
-fn open_views(asked: &Asked<'_>, scopes: &ScopeRanges) -> Result<(Vec<View>, Skipped), Error> {
+fn open_views(
+    asked: &Asked<'_>,
+    scopes: &ScopeRanges,
+    space: SpaceNumber,
+) -> Result<(Vec<View>, Skipped), Error> {
     let (mut views, mut skipped) = (Vec::new(), Vec::new());
     for source in asked.sources {
-        match View::new(source, scopes, asked.at_seq)? {
+        match View::new(source, scopes, asked.at_seq, space)? {
             Some(view) => views.push(view),
             None => skipped.push(planned(source, Decision::NoScope)),
         }
@@ -384,11 +393,11 @@ impl Query<'_> {
 
     fn dense(&self, search: &mut Search<'_, '_>, k: usize) -> Result<Vec<Candidate>, Error> {
         let mut top = TopK::new(search.views, k, self.request.distinct);
-        if let (Some(space), Some(coder), Some(vector)) =
-            (self.asked.space, self.asked.coder, &self.vector)
+        if let Some((own, vector)) = &self.vector
+            && let Some(coder) = self.asked.spaces.coder(own.number)
         {
             let dense = Dense {
-                space,
+                own,
                 coder,
                 vector,
                 phrases: &self.terms.filter.phrases,
@@ -596,6 +605,7 @@ fn plan(
         },
         fusion,
         lists,
+        space: query.vector.as_ref().map(|(own, _)| own.name.clone()),
         dense: None,
         recency: if query.aging.is_on() {
             query.request.recency

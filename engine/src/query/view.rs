@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use chronolith_segments::{
-    Partition, Run, ScopeRanges, SegmentError, TimeOrder, segment_file_name,
+    Partition, Run, ScopeRanges, SegmentError, SpaceNumber, TimeOrder, segment_file_name,
 };
 use roaring::RoaringBitmap;
 
@@ -42,6 +42,8 @@ pub(crate) struct Source {
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) source: Source,
+    /// Whose vectors are compared, where vectors are.
+    pub(crate) space: SpaceNumber,
     /// Never empty.
     pub(crate) runs: Vec<Run>,
     /// Dead rows of each run, ascending.
@@ -63,6 +65,7 @@ impl View {
         source: &Source,
         scopes: &ScopeRanges,
         at_seq: u64,
+        space: SpaceNumber,
     ) -> Result<Option<Self>, SegmentError> {
         let runs = source.partition.select(scopes, at_seq)?;
         if runs.is_empty() {
@@ -81,6 +84,7 @@ impl View {
         let source = source.clone();
         Ok(Some(Self {
             source,
+            space,
             runs,
             dead_rows,
             tagged: None,
@@ -88,6 +92,16 @@ impl View {
             window_us: None,
             class_min: 0,
         }))
+    }
+
+    /// Rows of the partition with a vector of the space, dead ones included.
+    pub(crate) fn vectors(&self) -> u32 {
+        self.partition().vectors(self.space)
+    }
+
+    /// True where every row of the partition has one.
+    pub(crate) fn all_have_vectors(&self) -> bool {
+        self.vectors() == self.partition().zone().rows
     }
 
     /// The partition.

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use chronolith_segments::analyze::Analyzer;
-use chronolith_segments::{Description, TokenCounter};
+use chronolith_segments::{
+    Description, NumberedSpace, SpaceNumber, SpaceSet, TokenCounter, limits,
+};
 use chronolith_vfs::{DirEntry, Env, is_refusal};
 use chronolith_wal::{FileNumber, WalError, list_logs, peek_store_id};
 
@@ -23,6 +25,7 @@ use crate::manifest::names::{
 use crate::manifest::{self, Manifest, ManifestError, Pointer, Settings, StoreId};
 use crate::options::{BUCKET_MAX_US, BUCKET_MIN_US, Options, Setup};
 use crate::settings::{LADDER, counter_name, settings_of, setup_of, stored_space};
+use crate::spaces::table_of;
 
 /// What is known of the damaged store as a whole.
 #[derive(Debug)]
@@ -312,7 +315,7 @@ fn settings_from_footers(
         speaker_words: index.speaker,
         date_words: index.event_date,
     };
-    settings.vector_space = newest.vector_space.as_ref().map(stored_space);
+    set_spaces(&mut settings, footers, report);
     let counter: TokenCounter = newest.token_counter;
     settings.token_counter = counter_name(counter).to_owned();
     match most_named(footers.iter().filter_map(base_of)) {
@@ -323,6 +326,41 @@ fn settings_from_footers(
         None => {}
     }
     Ok(settings)
+}
+
+/// The spaces as the newest segments name them. Which one was the default stands nowhere else
+/// than in the manifest.
+fn set_spaces(settings: &mut Settings, footers: &[Description], report: &mut RepairReport) {
+    let mut by_number: BTreeMap<SpaceNumber, (u64, &NumberedSpace)> = BTreeMap::new();
+    for footer in footers {
+        let file_number = footer.meta.file.file_number;
+        for (own, _) in &footer.spaces {
+            let newest = by_number.entry(own.number).or_insert((file_number, own));
+            if file_number > newest.0 {
+                *newest = (file_number, own);
+            }
+        }
+    }
+    let main = by_number.get(&SpaceNumber::MAIN);
+    settings.vector_space = main.map(|(_, own)| stored_space(&own.space));
+    if by_number.keys().all(|number| number.is_main()) {
+        return;
+    }
+    let mut set = SpaceSet::default();
+    for (_, own) in by_number.into_values() {
+        // Dropped spaces lie in old segments: a name that was given again is the later one's.
+        set.spaces.retain(|older| older.name != own.name);
+        set.spaces.push(own.clone());
+    }
+    let surplus = set.spaces.len().saturating_sub(limits::SPACES_MAX);
+    set.spaces.drain(..surplus);
+    let last = set.spaces.last().map_or(0, |own| own.number.get());
+    set.next = SpaceNumber::new(last.saturating_add(1));
+    set.default = set.spaces.first().map_or(set.default, |own| own.number);
+    settings.spaces = Some(table_of(&set));
+    report
+        .assumed
+        .push("the default vector space: the oldest that segments name".into());
 }
 
 /// The width of level 0 that a segment's bucket follows from.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use chronolith_segments::{DeathKind, SalvagedSegment, SegmentError};
+use chronolith_segments::{DeathKind, NumberedSpace, SalvagedSegment, SegmentError};
 use chronolith_vfs::is_refusal;
 
 use super::RepairOptions;
@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::manifest::deletes::read_unreferenced_deletes;
 use crate::manifest::names::{DataKind, DataName, SEGMENTS_DIR};
 use crate::manifest::{SegmentEntry, SideFileError};
+use crate::spaces::set_of;
 
 /// Seq and kind of the death of each dead row.
 pub(super) type Deaths = BTreeMap<u32, (u64, DeathKind)>;
@@ -96,13 +97,17 @@ fn open_one(
             for error in segment.damage() {
                 note(report, number, error);
             }
-            let (analyzer, space) = {
+            let (analyzer, spaces) = {
                 let described = segment.describe();
-                (described.analyzer_id, described.vector_space)
+                (described.analyzer_id, described.spaces)
             };
-            let own_space = space.as_ref().map(crate::settings::stored_space);
-            let fits = own_space.is_none() || own_space == origin.settings.vector_space;
-            if !fits {
+            let set = set_of(&origin.settings);
+            let fits = |own: &NumberedSpace| match set.get(own.number) {
+                Some(known) => known == own,
+                // Dropped since: its vectors are left out. A store without any takes none.
+                None => own.number < set.next,
+            };
+            if !spaces.iter().all(|(own, _)| fits(own)) {
                 let file = DataName::new(number, DataKind::Segment).shown();
                 report.damage(file, "footer", None, "its vectors are of another space");
                 return Ok(None);

@@ -1,6 +1,8 @@
 //! How does the ledger become a new store? In seq order, then closed and looked at.
 
-use chronolith_segments::{Op, OpRef, PutMode, Record, Scope, decode_batch, encode_batch};
+use chronolith_segments::{
+    Op, OpRef, PutMode, Record, Scope, SpaceSet, StoredVectors, decode_batch, encode_batch,
+};
 use chronolith_wal::{FrameReader, LogSalvage};
 
 use super::RepairOptions;
@@ -13,6 +15,7 @@ use super::sources::SourceSegment;
 use crate::error::Error;
 use crate::manifest::{self, Manifest};
 use crate::options::{Maintenance, Options};
+use crate::spaces::set_of;
 use crate::store::Store;
 use crate::write::{ReadyBatch, decode};
 
@@ -21,8 +24,8 @@ const CHUNK_RECORDS: usize = 256;
 /// A batch is closed over this many bytes: far below a frame's limit with any one record more.
 const BATCH_BYTES: usize = 2 << 20;
 
-/// A record with its vector as stored.
-type Content = (Record, Option<Vec<u8>>);
+/// A record with its vectors as stored.
+type Content = (Record, StoredVectors);
 
 impl Site {
     /// Builds the store; returns the records of the ledger whose content is damaged.
@@ -100,7 +103,7 @@ fn write_records(
     for (done, chunk) in (0_u64..).zip(current.chunks(CHUNK_RECORDS)) {
         progress(done * CHUNK_RECORDS as u64, total);
         for ((key, entry), content) in chunk.iter().zip(contents.read_all(chunk)) {
-            let Some((record, vector)) = content else {
+            let Some((record, vectors)) = content else {
                 lost_seqs = Some(match lost_seqs {
                     Some((first, last)) => (first.min(entry.put), last.max(entry.put)),
                     None => (entry.put, entry.put),
@@ -115,7 +118,8 @@ fn write_records(
             writer.push(&Op::Put {
                 mode: PutMode::Upsert,
                 record: Box::new(record),
-                vector,
+                vectors,
+                known_since_us: None,
             })?;
             report.records += 1;
             report.records_refilled += u64::from(entry.refills.is_some());
@@ -182,11 +186,13 @@ impl<'a> Writer<'a> {
 /// About how many bytes an operation takes.
 fn weight(op: &Op) -> usize {
     match op {
-        Op::Put { record, vector, .. } => {
+        Op::Put {
+            record, vectors, ..
+        } => {
             let names = [&record.summary, &record.speaker, &record.source];
             let names: usize = names.into_iter().flatten().map(String::len).sum();
             let tags: usize = record.tags.iter().map(String::len).sum();
-            let vector = vector.as_ref().map_or(0, Vec::len);
+            let vector: usize = vectors.iter().map(|(_, vector)| vector.len()).sum();
             let impacts = record.impacts.iter().map(|(token, _)| token.len() + 4);
             let texts = record.text.len() + record.attributes.len();
             texts + names + tags + vector + impacts.sum::<usize>() + 256
@@ -202,22 +208,17 @@ pub(super) struct Contents<'a> {
     reader: FrameReader<'a>,
     /// The batch read last: its operations are asked for one after the other.
     batch: Option<(usize, Vec<Op>)>,
-    vector_bytes: Option<usize>,
+    spaces: SpaceSet,
 }
 
 impl<'a> Contents<'a> {
     pub(super) fn new(segments: &'a [SourceSegment], log: &'a LogSalvage, origin: &Origin) -> Self {
-        let component = |space: &manifest::VectorSpace| match space.format {
-            manifest::VectorFormat::F16 => 2,
-            manifest::VectorFormat::F32 => 4,
-        };
-        let space = origin.settings.vector_space.as_ref();
         Self {
             segments,
             log,
             reader: log.reader(),
             batch: None,
-            vector_bytes: space.map(|space| space.dim as usize * component(space)),
+            spaces: set_of(&origin.settings),
         }
     }
 
@@ -238,20 +239,21 @@ impl<'a> Contents<'a> {
     }
 
     fn read(&mut self, place: Place, key: &Key, seq: u64) -> Option<Content> {
-        let (record, vector) = match place {
+        let (record, vectors) = match place {
             Place::Row { segment, row } => {
                 let rows = self.segments.get(segment)?.rows.as_ref()?;
-                let (record, vector, found_seq) = rows.record(row).ok()?;
-                (found_seq == seq).then_some((record, vector))?
+                let (record, vectors, found_seq) = rows.record(row).ok()?;
+                (found_seq == seq).then_some((record, vectors))?
             }
             Place::Operation { frame, index } => self.operation(frame, index)?,
         };
         let is_this = record.scope.key() == &*key.0 && record.id == *key.1;
-        let fits = match &vector {
-            Some(bytes) => self.vector_bytes == Some(bytes.len()),
-            None => true,
-        };
-        (is_this && fits && record.check().is_ok()).then_some((record, vector))
+        let fits = vectors.iter().all(|(number, bytes)| {
+            let own = self.spaces.get(number);
+            own.is_some_and(|own| own.space.vector_bytes() == bytes.len())
+                || own.is_none() && number < self.spaces.next
+        });
+        (is_this && fits && record.check().is_ok()).then_some((record, vectors))
     }
 
     fn operation(&mut self, frame: usize, index: usize) -> Option<Content> {
@@ -261,7 +263,9 @@ impl<'a> Contents<'a> {
         }
         let (_, ops) = self.batch.as_ref()?;
         match ops.get(index)? {
-            Op::Put { record, vector, .. } => Some(((**record).clone(), vector.clone())),
+            Op::Put {
+                record, vectors, ..
+            } => Some(((**record).clone(), vectors.clone())),
             _ => None,
         }
     }

@@ -24,6 +24,7 @@ use crate::manifest::tag_graph::{StoredEdge, read_tag_graph};
 use crate::manifest::{self, Manifest, ManifestError, Pointer, SegmentEntry, SideFileError};
 use crate::options::Options;
 use crate::settings::Shared;
+use crate::write::names_unknown_space;
 
 /// How long a scrub tries to get a consistent set of files from a busy writer.
 const WAIT: Duration = Duration::from_secs(10);
@@ -76,7 +77,8 @@ pub(super) fn consistent(options: &Options, dir: &Path) -> Result<Look, Error> {
     loop {
         let before = read_pointer(options, dir)?;
         let mut look = Look::at(options, dir, &before)?;
-        let is_moved = look.has_missing() && read_pointer(options, dir)?.ok() != before.ok();
+        let is_torn = look.has_missing() || look.has_unknown_space();
+        let is_moved = is_torn && read_pointer(options, dir)?.ok() != before.ok();
         if !is_moved {
             looks += 1;
             let doubts = look.take_doubts();
@@ -177,6 +179,17 @@ impl Look {
             log,
         });
         Ok(look)
+    }
+
+    /// True where the log names a vector space that the manifest does not: it was read after one
+    /// was added.
+    fn has_unknown_space(&self) -> bool {
+        let generation = self.generation.iter();
+        let mut frames = generation.flat_map(|generation| {
+            let frames = generation.log.replay.iter();
+            frames.map(|(_, frame)| names_unknown_space(&generation.shared, &frame.body))
+        });
+        frames.any(|is_unknown| is_unknown)
     }
 
     fn has_missing(&self) -> bool {

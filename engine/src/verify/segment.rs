@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::io::ErrorKind as IoKind;
 
 use chronolith_compaction::{Bucket, bucket_of};
+use chronolith_segments::format::FORMAT_VERSION;
 use chronolith_segments::{Description, Partition, Scrub, Segment, SegmentError, TokenCounter};
 use chronolith_vfs::is_refusal;
 
@@ -13,6 +14,7 @@ use super::run::Run;
 use crate::manifest::deletes::{DeadRow, entry_offset};
 use crate::manifest::names::{DataKind, DataName, SEGMENTS_DIR};
 use crate::manifest::{Manifest, SegmentEntry};
+use crate::spaces::Spaces;
 
 /// Verifies one segment with its delete set. True where it is sound, so that its rows may be
 /// compared with those of others.
@@ -150,20 +152,19 @@ impl Said {
 
     fn of_settings(&mut self, manifest: &Manifest, described: &Description, counter: TokenCounter) {
         let settings = &manifest.settings;
-        self.of(
-            "format version",
-            described.format_version,
-            settings.segment_format,
-        );
+        let of_more = settings.spaces.is_some() && described.format_version == FORMAT_VERSION;
+        if !of_more {
+            self.of(
+                "format version",
+                described.format_version,
+                settings.segment_format,
+            );
+        }
         self.of_name("analyzer", &described.analyzer_id, &settings.analyzer);
         self.of("token counter", described.token_counter, counter);
-        let of_file = described.vector_space.as_ref();
-        let of_manifest = settings.vector_space.as_ref();
-        self.of(
-            "vector space",
-            of_file.map(|s| (&s.model, s.dim, s.normalised, s.format)),
-            of_manifest.map(|s| (&s.model, s.dim, s.normalised, s.format)),
-        );
+        let spaces = Spaces::of(settings, &manifest.store_id);
+        let of_file = described.spaces.iter().map(|(own, _)| own);
+        self.differently.extend(spaces.contradiction(of_file));
     }
 }
 

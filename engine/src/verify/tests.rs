@@ -10,7 +10,7 @@ use crate::settings::{Shared, settings_of};
 
 fn table(shared: &Shared, rows: &[(&str, u64)]) -> Memtable {
     let table = Memtable::new(MemtableOptions {
-        vector_space: None,
+        spaces: Vec::new(),
         bytes_max: 1 << 20,
         hash_seed: 0,
         code_seed: None,

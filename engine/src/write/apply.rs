@@ -51,7 +51,7 @@ impl Applier {
     /// A new, empty memtable that continues after `last_seq`.
     pub(crate) fn new_memtable(&mut self, shared: &Shared, last_seq: u64) -> Arc<LiveMemtable> {
         let options = MemtableOptions {
-            vector_space: shared.space.clone(),
+            spaces: shared.spaces().set().spaces.clone(),
             bytes_max: shared.memtable_bytes_max,
             hash_seed: shared.settings.seed,
             code_seed: Some(code_seed(&shared.store_id)),
@@ -111,6 +111,19 @@ impl Applier {
             self.seal(shared, current);
         }
         Ok(effect.removed)
+    }
+
+    /// Lets rows from here on be kept as the spaces of now want them.
+    pub(crate) fn renew(&mut self, shared: &Shared, current: &Current) {
+        let active = Arc::clone(current.version().active());
+        if !active.is_untouched() {
+            return self.seal(shared, current);
+        }
+        let mut version = (*current.version()).clone();
+        version.memtables.pop();
+        let next = self.new_memtable(shared, active.last_seq());
+        version.memtables.push(next);
+        current.replace(version);
     }
 
     /// Seals the active memtable and begins a new one.
@@ -233,6 +246,20 @@ pub(crate) fn find_live(
     id: &str,
 ) -> Result<Option<Place>, SegmentError> {
     find_live_in(version, scope, id, 0..version.segments.len())
+}
+
+/// Seq of the current row of (scope, id) with everything applied so far.
+pub(crate) fn live_seq(
+    version: &Version,
+    scope: &Scope,
+    id: &str,
+) -> Result<Option<u64>, SegmentError> {
+    let fields = match find_live(version, scope, id)? {
+        None => return Ok(None),
+        Some(Place::Memtable(at, row)) => version.memtables[at].table.fields(row)?,
+        Some(Place::Segment(at, row)) => version.segments[at].segment.fields(row)?,
+    };
+    Ok(Some(fields.commit_seq))
 }
 
 /// As [`find_live`], where no other segments than those at these places hold the record.

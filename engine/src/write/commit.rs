@@ -426,6 +426,17 @@ impl Queue {
                     return Err(Error::Exists { index });
                 }
             }
+            if let Ready::Put {
+                over_seq: Some(seq),
+                ..
+            } = operation
+            {
+                let is_pending = touched.contains_key(&key) || self.ids.contains_key(&key);
+                let found = super::apply::live_seq(&current.version(), scope, id)?;
+                if is_pending || found != Some(*seq) {
+                    return Err(Error::Changed { index });
+                }
+            }
             touched.insert(key, exists_after);
         }
         Ok(touched)

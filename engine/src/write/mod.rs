@@ -20,5 +20,5 @@ pub use batch::{Batch, Committed, PutMode};
 
 pub(crate) use apply::Applier;
 pub(crate) use commit::Pipeline;
-pub(crate) use prepare::{ReadyBatch, decode};
+pub(crate) use prepare::{Ready, ReadyBatch, decode, names_unknown_space};
 pub(crate) use probe::Probed;

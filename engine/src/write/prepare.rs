@@ -2,7 +2,8 @@
 
 use chronolith_segments::analyze::Analyzed;
 use chronolith_segments::{
-    Op, OpRef, Prepared, PutMode as CodecMode, Refused, Scope, decode_batch, encode_batch, limits,
+    BATCH_VERSION, Op, OpRef, Prepared, PutMode as CodecMode, Refused, Scope, decode_batch,
+    encode_batch, limits,
 };
 use uuid::Builder;
 
@@ -17,6 +18,8 @@ pub(crate) enum Ready {
     Put {
         prepared: Box<Prepared>,
         mode: PutMode,
+        /// Refused unless the record that it replaces is the one of this seq.
+        over_seq: Option<u64>,
     },
     Forget {
         scope: Scope,
@@ -58,6 +61,11 @@ impl ReadyBatch {
             let operations = batch.operations.into_iter().enumerate();
             operations.map(&mut ready_at).collect()
         })?;
+        Self::of(operations, new_ids)
+    }
+
+    /// Encodes operations that are ready.
+    pub(crate) fn of(operations: Vec<Ready>, new_ids: Vec<String>) -> Result<Self, Error> {
         let mut body = Vec::new();
         let ops: Vec<OpRef<'_>> = operations.iter().map(op).collect();
         encode_batch(&ops, 0, &mut body)?;
@@ -85,6 +93,7 @@ fn ready(
             Ok(Ready::Put {
                 prepared: Box::new(prepared),
                 mode,
+                over_seq: None,
             })
         }
         Operation::Forget { scope, id } => {
@@ -123,7 +132,7 @@ fn new_id(shared: &Shared) -> String {
 
 fn op(ready: &Ready) -> OpRef<'_> {
     match ready {
-        Ready::Put { prepared, mode } => {
+        Ready::Put { prepared, mode, .. } => {
             let mode = match mode {
                 PutMode::Upsert => CodecMode::Upsert,
                 PutMode::Insert => CodecMode::Insert,
@@ -131,7 +140,8 @@ fn op(ready: &Ready) -> OpRef<'_> {
             OpRef::Put {
                 mode,
                 record: &prepared.record,
-                vector: prepared.vector.as_deref(),
+                vectors: &prepared.vectors,
+                known_since_us: prepared.known_since_us,
             }
         }
         Ready::Forget { scope, id } => OpRef::Delete { scope, id },
@@ -156,6 +166,7 @@ pub(crate) fn decode(shared: &Shared, body: &[u8]) -> Result<(i64, Vec<Ready>), 
         ))
     };
     let batch = decode_batch(body).map_err(|error| damaged(error.to_string()))?;
+    check_spaces(shared, &batch.ops)?;
     let operations = shared.with_scratch(|scratch| -> Result<Vec<Ready>, Error> {
         let back =
             |op| ready_again(shared, op, scratch).map_err(|refused| damaged(refused.to_string()));
@@ -164,19 +175,53 @@ pub(crate) fn decode(shared: &Shared, body: &[u8]) -> Result<(i64, Vec<Ready>), 
     Ok((batch.commit_time_us, operations))
 }
 
+/// True where a batch has vectors of a space that the manifest knows nothing of.
+pub(crate) fn names_unknown_space(shared: &Shared, body: &[u8]) -> bool {
+    // Earlier versions have no spaces to name.
+    body.first() == Some(&BATCH_VERSION)
+        && decode_batch(body).is_ok_and(|batch| check_spaces(shared, &batch.ops).is_err())
+}
+
+/// A reader may meet a space that was added since it read the manifest: it opens anew. To a
+/// writer it is damage.
+fn check_spaces(shared: &Shared, ops: &[Op]) -> Result<(), Error> {
+    let next = shared.spaces().set().next;
+    for op in ops {
+        let Op::Put { vectors, .. } = op else {
+            continue;
+        };
+        if let Some((number, _)) = vectors.others().find(|(number, _)| *number >= next) {
+            return Err(Error::Behind {
+                file: shared.wal_dir(),
+                found: format!(
+                    "a commit has vectors of space {}, of which the manifest knows nothing",
+                    number.get()
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
 fn ready_again(shared: &Shared, op: Op, scratch: &mut Analyzed) -> Result<Ready, Refused> {
     Ok(match op {
         Op::Put {
             mode,
             record,
-            vector,
+            vectors,
+            known_since_us,
         } => {
             let mode = match mode {
                 CodecMode::Upsert => PutMode::Upsert,
                 CodecMode::Insert => PutMode::Insert,
             };
-            let prepared = Box::new(shared.prepare_replayed(*record, vector, scratch)?);
-            Ready::Put { prepared, mode }
+            let mut prepared = Box::new(shared.prepare_replayed(*record, vectors, scratch)?);
+            prepared.known_since_us = known_since_us;
+            Ready::Put {
+                prepared,
+                mode,
+                over_seq: None,
+            }
         }
         Op::Delete { scope, id } => Ready::Forget { scope, id },
         Op::LinkTag {

@@ -6,6 +6,8 @@
 //!           [summary] [speaker] [source] [source class u8] [importance f32] [source id]
 //!           attributes | tags varint, tag ... | [vector] [impacts varint, impact ...]
 //!   impact  token | weight in steps varint
+//!   more    5 u8 | flags u8 | as put from its mode on
+//!           [spaces varint, (space u8, vector) ...] [known since i64]
 //!   delete  2 u8 | scope | id
 //!   link    3 u8 | scope | parent | child
 //!   unlink  4 u8 | scope | parent | child
@@ -13,7 +15,7 @@
 //!
 //! | field | form | range | who checks |
 //! | --- | --- | --- | --- |
-//! | version | u8 | [`BATCH_VERSION`] where a put has impacts, else 1 | `decode_batch` |
+//! | version | u8 | 3 where a put has more, else 2 where one has impacts, else 1 | `decode_batch` |
 //! | commit time, event time | i64 LE, µs | event time: years 1 to 9999 | `Record::check` |
 //! | scope | length, key | [`Scope::from_key`] | `scope` |
 //! | texts, tags | length, UTF-8 | `limits` | `Input::string`, `Record::check` |
@@ -21,6 +23,8 @@
 //! | presence | u8 | bits of [`Presence`] | `put` |
 //! | impacts | ascending by token, each once | see `impacts`; at least one | `impacts` |
 //! | vector | length, bytes | the space's size | `prepare_replayed` |
+//! | flags | u8 | bits of [`More`], at least one | `put_more` |
+//! | spaces | ascending by number, without the main one; at least one | see `spaces` | `spaces` |
 //!
 //! A length is a varint, at most its limit and at most what is left. Whatever is accepted is
 //! the one encoding of its value: encoding it again gives the same bytes. The frame around a
@@ -28,27 +32,30 @@
 
 use super::bytes::{Input, put_bytes, put_varint};
 use crate::error::Refused;
-use crate::impacts::{
-    IMPACT_FREQ_MAX, IMPACT_TOKEN_BYTES_MAX, IMPACTS_MAX, impact_freq, impact_weight,
-};
-use crate::limits::{
-    ATTRIBUTES_BYTES_MAX, BATCH_BYTES_MAX, DIM_MAX, ID_BYTES_MAX, NAME_BYTES_MAX, SCOPE_BYTES_MAX,
-    SUMMARY_BYTES_MAX, TAG_BYTES_MAX, TAGS_MAX, TEXT_BYTES_MAX,
-};
-use crate::record::{Record, SourceClass, check_id};
+use crate::limits::{BATCH_BYTES_MAX, ID_BYTES_MAX, SCOPE_BYTES_MAX, TAG_BYTES_MAX};
+use crate::record::{Record, check_id};
 use crate::scope::Scope;
+use crate::space::StoredVectors;
 
-/// The newest version this build writes and reads. Only batches with impacts are of it; all
-/// others are of version 1, as they always were, and earlier builds read them.
-pub const BATCH_VERSION: u8 = 2;
-/// The version of a batch without impacts.
+mod put;
+
+use put::{encode_put, flags_of, put, put_more};
+
+/// The newest version this build writes and reads. Only batches with a put that has more (vectors
+/// in other spaces than the main one, or a known time of its own) are of it; all others are of
+/// the version that they always were, and earlier builds read them.
+pub const BATCH_VERSION: u8 = 3;
+/// The version of a batch with impacts that needs no newer one.
+const IMPACTS: u8 = 2;
+/// The version of a batch without either.
 const PLAIN: u8 = 1;
 
-/// First byte of an op. 5 to 15 are kept for later ops; decoding one names it.
+/// First byte of an op. 6 to 15 are kept for later ops; decoding one names it.
 const TAG_PUT: u8 = 1;
 const TAG_DELETE: u8 = 2;
 const TAG_LINK: u8 = 3;
 const TAG_UNLINK: u8 = 4;
+const TAG_PUT_MORE: u8 = 5;
 const TAG_RESERVED_MAX: u8 = 15;
 
 /// Where the commit time lies: behind the version.
@@ -57,25 +64,6 @@ const COMMIT_TIME_AT: usize = 1;
 const OP_BYTES_MIN: usize = 1 + 3 + 2;
 /// Ops for which there is room before the first one is read.
 const OPS_CAPACITY_MAX: usize = 1024;
-/// Smallest tag: its length and one byte.
-const STORED_TAG_BYTES_MIN: usize = 2;
-/// Smallest impact: its token's length, one byte and a weight.
-const STORED_IMPACT_BYTES_MIN: usize = 3;
-const VECTOR_BYTES_MAX: usize = DIM_MAX * 4;
-
-/// Bits of a put's presence byte.
-struct Presence;
-
-impl Presence {
-    const SUMMARY: u8 = 1;
-    const SPEAKER: u8 = 1 << 1;
-    const SOURCE: u8 = 1 << 2;
-    const SOURCE_CLASS: u8 = 1 << 3;
-    const IMPORTANCE: u8 = 1 << 4;
-    const SOURCE_ID: u8 = 1 << 5;
-    const VECTOR: u8 = 1 << 6;
-    const IMPACTS: u8 = 1 << 7;
-}
 
 /// What a put may replace. "Insert only" was checked before the log; the mode is kept so
 /// that the log says what was asked for.
@@ -95,10 +83,12 @@ pub enum Op {
     Put {
         /// What it may replace.
         mode: PutMode,
-        /// The record; its vector is beside it.
+        /// The record; its vectors are beside it.
         record: Box<Record>,
-        /// The vector in the store's format, unchecked until `prepare_replayed`.
-        vector: Option<Vec<u8>>,
+        /// The vectors as their spaces store them, unchecked until `prepare_replayed`.
+        vectors: StoredVectors,
+        /// When it became known, µs, where that was before the batch.
+        known_since_us: Option<i64>,
     },
     /// Forgets a record by id.
     Delete {
@@ -134,11 +124,13 @@ impl Op {
             Self::Put {
                 mode,
                 record,
-                vector,
+                vectors,
+                known_since_us,
             } => OpRef::Put {
                 mode: *mode,
                 record,
-                vector: vector.as_deref(),
+                vectors,
+                known_since_us: *known_since_us,
             },
             Self::Delete { scope, id } => OpRef::Delete { scope, id },
             Self::LinkTag {
@@ -170,10 +162,12 @@ pub enum OpRef<'a> {
     Put {
         /// What it may replace.
         mode: PutMode,
-        /// A checked record; a vector inside it is not written.
+        /// A checked record; vectors inside it are not written.
         record: &'a Record,
-        /// The vector in the store's format.
-        vector: Option<&'a [u8]>,
+        /// The vectors as their spaces store them.
+        vectors: &'a StoredVectors,
+        /// When it became known, µs, where that was before the batch.
+        known_since_us: Option<i64>,
     },
     /// See [`Op::Delete`].
     Delete {
@@ -258,12 +252,7 @@ pub fn encode_batch(
     out: &mut Vec<u8>,
 ) -> Result<(), Refused> {
     let start = out.len();
-    let has_impacts =
-        |op: &OpRef<'_>| matches!(op, OpRef::Put { record, .. } if !record.impacts.is_empty());
-    out.push(match ops.iter().any(has_impacts) {
-        true => BATCH_VERSION,
-        false => PLAIN,
-    });
+    out.push(version_of(ops.iter().copied()));
     out.extend_from_slice(&commit_time_us.to_le_bytes());
     put_varint(out, ops.len() as u64);
     for op in ops {
@@ -271,8 +260,9 @@ pub fn encode_batch(
             OpRef::Put {
                 mode,
                 record,
-                vector,
-            } => encode_put(out, *mode, record, *vector),
+                vectors,
+                known_since_us,
+            } => encode_put(out, *mode, record, vectors, *known_since_us),
             OpRef::Delete { scope, id } => {
                 out.push(TAG_DELETE);
                 put_bytes(out, scope.key());
@@ -300,6 +290,24 @@ pub fn encode_batch(
     Ok(())
 }
 
+/// The oldest version that has all of these.
+fn version_of<'a>(ops: impl Iterator<Item = OpRef<'a>>) -> u8 {
+    let version = |op: OpRef<'_>| match op {
+        OpRef::Put {
+            record,
+            vectors,
+            known_since_us,
+            ..
+        } => match (flags_of(vectors, known_since_us), record.impacts.is_empty()) {
+            (0, true) => PLAIN,
+            (0, false) => IMPACTS,
+            _ => BATCH_VERSION,
+        },
+        _ => PLAIN,
+    };
+    ops.map(version).max().unwrap_or(PLAIN)
+}
+
 fn encode_edge(out: &mut Vec<u8>, tag: u8, scope: &Scope, parent: &str, child: &str) {
     out.push(tag);
     for part in [scope.key(), parent.as_bytes(), child.as_bytes()] {
@@ -314,49 +322,6 @@ fn encode_edge(out: &mut Vec<u8>, tag: u8, scope: &Scope, parent: &str, child: &
 /// If `batch` is too short to be one.
 pub fn set_commit_time(batch: &mut [u8], commit_time_us: i64) {
     batch[COMMIT_TIME_AT..COMMIT_TIME_AT + 8].copy_from_slice(&commit_time_us.to_le_bytes());
-}
-
-fn encode_put(out: &mut Vec<u8>, mode: PutMode, record: &Record, vector: Option<&[u8]>) {
-    let bit = |present: bool, bit: u8| if present { bit } else { 0 };
-    let presence = bit(record.summary.is_some(), Presence::SUMMARY)
-        | bit(record.speaker.is_some(), Presence::SPEAKER)
-        | bit(record.source.is_some(), Presence::SOURCE)
-        | bit(record.source_class.is_some(), Presence::SOURCE_CLASS)
-        | bit(record.importance.is_some(), Presence::IMPORTANCE)
-        | bit(record.source_id.is_some(), Presence::SOURCE_ID)
-        | bit(vector.is_some(), Presence::VECTOR)
-        | bit(!record.impacts.is_empty(), Presence::IMPACTS);
-    out.extend_from_slice(&[TAG_PUT, mode as u8, presence]);
-    put_bytes(out, record.scope.key());
-    put_bytes(out, record.id.as_bytes());
-    out.extend_from_slice(&record.event_time_us.to_le_bytes());
-    put_bytes(out, record.text.as_bytes());
-    for text in [&record.summary, &record.speaker, &record.source]
-        .into_iter()
-        .flatten()
-    {
-        put_bytes(out, text.as_bytes());
-    }
-    out.extend(record.source_class.map(|class| class as u8));
-    out.extend(record.importance.into_iter().flat_map(f32::to_le_bytes));
-    if let Some(source_id) = &record.source_id {
-        put_bytes(out, source_id.as_bytes());
-    }
-    put_bytes(out, record.attributes.as_bytes());
-    put_varint(out, record.tags.len() as u64);
-    for tag in &record.tags {
-        put_bytes(out, tag.as_bytes());
-    }
-    if let Some(vector) = vector {
-        put_bytes(out, vector);
-    }
-    if !record.impacts.is_empty() {
-        put_varint(out, record.impacts.len() as u64);
-    }
-    for (token, weight) in &record.impacts {
-        put_bytes(out, token.as_bytes());
-        put_varint(out, u64::from(impact_freq(*weight)));
-    }
 }
 
 /// Reads the bytes of a batch back, all of them.
@@ -380,8 +345,7 @@ pub fn decode_batch(bytes: &[u8]) -> Result<Batch, CodecError> {
     for _ in 0..count {
         ops.push(op(&mut input)?);
     }
-    let has_impacts = |op: &Op| matches!(op, Op::Put { record, .. } if !record.impacts.is_empty());
-    if ops.iter().any(has_impacts) != (version > PLAIN) {
+    if version_of(ops.iter().map(Op::borrowed)) != version {
         return Err(input.damaged(format!("version {version} does not fit what is inside")));
     }
     if input.left() > 0 {
@@ -397,6 +361,7 @@ fn op(input: &mut Input<'_>) -> Result<Op, CodecError> {
     let offset = input.offset();
     match input.byte("operation")? {
         TAG_PUT => put(input, offset),
+        TAG_PUT_MORE => put_more(input, offset),
         TAG_DELETE => {
             let scope = scope(input)?;
             let id = input.string(ID_BYTES_MAX, "id")?;
@@ -436,92 +401,9 @@ fn tag_name(input: &mut Input<'_>) -> Result<String, CodecError> {
     Ok(name)
 }
 
-fn put(input: &mut Input<'_>, offset: usize) -> Result<Op, CodecError> {
-    let mode = match input.byte("mode")? {
-        1 => PutMode::Upsert,
-        2 => PutMode::Insert,
-        other => return Err(input.damaged(format!("{other} is no mode"))),
-    };
-    let presence = input.byte("presence")?;
-    let has = |bit: u8| presence & bit != 0;
-    let optional = |input: &mut Input<'_>, bit, bytes_max, what| {
-        if has(bit) {
-            input.string(bytes_max, what).map(Some)
-        } else {
-            Ok(None)
-        }
-    };
-    let scope = scope(input)?;
-    let id = input.string(ID_BYTES_MAX, "id")?;
-    let event_time_us = i64::from_le_bytes(input.array("event time")?);
-    let text = input.string(TEXT_BYTES_MAX, "text")?;
-    let mut record = Record::new(scope, id, event_time_us, text);
-    record.summary = optional(input, Presence::SUMMARY, SUMMARY_BYTES_MAX, "summary")?;
-    record.speaker = optional(input, Presence::SPEAKER, NAME_BYTES_MAX, "speaker")?;
-    record.source = optional(input, Presence::SOURCE, NAME_BYTES_MAX, "source")?;
-    if has(Presence::SOURCE_CLASS) {
-        record.source_class = Some(source_class(input)?);
-    }
-    if has(Presence::IMPORTANCE) {
-        record.importance = Some(f32::from_le_bytes(input.array("importance")?));
-    }
-    record.source_id = optional(input, Presence::SOURCE_ID, NAME_BYTES_MAX, "source id")?;
-    record.attributes = input.string(ATTRIBUTES_BYTES_MAX, "attributes")?;
-    record.tags = tags(input)?;
-    let vector = match has(Presence::VECTOR) {
-        true => Some(input.bytes(VECTOR_BYTES_MAX, "vector")?.to_vec()),
-        false => None,
-    };
-    if has(Presence::IMPACTS) {
-        record.impacts = impacts(input)?;
-    }
-    record.check().map_err(|refused| refuse(offset, &refused))?;
-    Ok(Op::Put {
-        mode,
-        record: Box::new(record),
-        vector,
-    })
-}
-
 fn scope(input: &mut Input<'_>) -> Result<Scope, CodecError> {
     let key = input.bytes(SCOPE_BYTES_MAX, "scope")?;
     Scope::from_key(key).ok_or_else(|| input.damaged("the bytes before this are no scope's key"))
-}
-
-fn source_class(input: &mut Input<'_>) -> Result<SourceClass, CodecError> {
-    let value = input.byte("source class")?;
-    SourceClass::from_column(value)
-        .ok_or_else(|| input.damaged(format!("{value} is no source class")))
-}
-
-fn tags(input: &mut Input<'_>) -> Result<Vec<String>, CodecError> {
-    let count = input.varint(
-        TAGS_MAX.min(input.left() / STORED_TAG_BYTES_MIN),
-        "number of tags",
-    )?;
-    (0..count)
-        .map(|_| input.string(TAG_BYTES_MAX, "tag"))
-        .collect()
-}
-
-/// As a prepared record has them: there are some, ascending by token.
-fn impacts(input: &mut Input<'_>) -> Result<Vec<(String, f32)>, CodecError> {
-    let most = IMPACTS_MAX.min(input.left() / STORED_IMPACT_BYTES_MIN);
-    let count = input.varint(most, "number of impacts")?;
-    let mut impacts: Vec<(String, f32)> = Vec::with_capacity(count);
-    for _ in 0..count {
-        let token = input.string(IMPACT_TOKEN_BYTES_MAX, "token")?;
-        let freq = input.varint(IMPACT_FREQ_MAX as usize, "impact")?;
-        let freq = u32::try_from(freq).unwrap_or_default();
-        if freq == 0 || impacts.last().is_some_and(|(last, _)| *last >= token) {
-            return Err(input.damaged("an impact of 0 or out of order before this"));
-        }
-        impacts.push((token, impact_weight(freq)));
-    }
-    match impacts.is_empty() {
-        true => Err(input.damaged("a list of no impacts before this")),
-        false => Ok(impacts),
-    }
 }
 
 fn refuse(offset: usize, refused: &Refused) -> CodecError {

@@ -8,9 +8,14 @@ use std::fmt::Write;
 use super::{Batch, Op, OpRef, PutMode, decode_batch, encode_batch};
 use crate::record::{Record, SourceClass};
 use crate::scope::Scope;
+use crate::space::{SpaceNumber, StoredVectors};
 
-/// Of version 1, which is still written, and of version 2.
-const PATHS: [&str; 2] = ["tests/golden/batch.txt", "tests/golden/batch-2.txt"];
+/// Of versions 1 to 3, all of which are still written.
+const PATHS: [&str; 3] = [
+    "tests/golden/batch.txt",
+    "tests/golden/batch-2.txt",
+    "tests/golden/batch-3.txt",
+];
 
 fn sample() -> Batch {
     let scope = Scope::parse("user/ana").expect("a scope");
@@ -28,12 +33,14 @@ fn sample() -> Batch {
         Op::Put {
             mode: PutMode::Upsert,
             record: full.into(),
-            vector: Some(vec![0, 60, 0, 0]),
+            vectors: StoredVectors::main(Some(vec![0, 60, 0, 0])),
+            known_since_us: None,
         },
         Op::Put {
             mode: PutMode::Insert,
             record: plain.into(),
-            vector: None,
+            vectors: StoredVectors::default(),
+            known_since_us: None,
         },
         Op::Delete {
             scope,
@@ -56,10 +63,49 @@ fn sample_2() -> Batch {
         ops: vec![Op::Put {
             mode: PutMode::Upsert,
             record: record.into(),
-            vector: None,
+            vectors: StoredVectors::default(),
+            known_since_us: None,
         }],
     }
 }
+
+/// One record with vectors in two spaces, known before its commit.
+fn sample_3() -> Batch {
+    let scope = Scope::parse("a").expect("a scope");
+    let mut vectors = StoredVectors::main(Some(vec![0, 60]));
+    vectors.put(SpaceNumber::new(2), vec![0, 0, 128, 63]);
+    Batch {
+        commit_time_us: 1_700_000_000_000_000,
+        ops: vec![Op::Put {
+            mode: PutMode::Upsert,
+            record: Record::new(scope, "m1", 0, "port").into(),
+            vectors,
+            known_since_us: Some(1_600_000_000_000_000),
+        }],
+    }
+}
+
+/// Widths and meanings of its fields.
+const FIELDS_3: &[(usize, &str)] = &[
+    (1, "version"),
+    (8, "commit time, i64 us"),
+    (1, "operations"),
+    (1, "op: put that has more"),
+    (1, "flags: spaces, known since"),
+    (1, "mode: upsert"),
+    (1, "presence: vector"),
+    (3, "scope: length, key a 00"),
+    (3, "id: m1"),
+    (8, "event time, i64 us"),
+    (5, "text"),
+    (1, "attributes: empty"),
+    (1, "tags: none"),
+    (3, "vector: length, bytes as stored"),
+    (1, "spaces"),
+    (1, "space: 2"),
+    (5, "vector: length, bytes as stored"),
+    (8, "known since, i64 us"),
+];
 
 /// Widths and meanings of its fields.
 const FIELDS_2: &[(usize, &str)] = &[
@@ -156,6 +202,7 @@ fn the_bytes_of_a_batch_are_the_committed_ones() {
     for (path, ops, fields) in [
         (PATHS[0], sample(), FIELDS),
         (PATHS[1], sample_2(), FIELDS_2),
+        (PATHS[2], sample_3(), FIELDS_3),
     ] {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         let borrowed: Vec<OpRef<'_>> = ops.ops.iter().map(Op::borrowed).collect();

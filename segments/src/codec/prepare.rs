@@ -4,10 +4,11 @@ use super::RowTerms;
 use crate::analyze::{Analyzed, Analyzer, Fields};
 use crate::error::Refused;
 use crate::impacts::settle;
-use crate::prepared::{Prepared, TokenCounter, VectorSpace, prepare_vector};
+use crate::prepared::{Prepared, TokenCounter, prepare_vector};
 use crate::record::Record;
+use crate::space::{SpaceSet, StoredVectors};
 
-/// Checks and analyses a caller's record. The only place where a caller's vector is checked.
+/// Checks and analyses a caller's record. The only place where a caller's vectors are checked.
 ///
 /// `scratch` is overwritten; a worker keeps one, since its buffers and stem cache stay warm.
 ///
@@ -17,52 +18,63 @@ pub fn prepare(
     mut record: Record,
     analyzer: &Analyzer,
     scratch: &mut Analyzed,
-    space: Option<&VectorSpace>,
+    spaces: &SpaceSet,
     counter: TokenCounter,
 ) -> Result<Prepared, Refused> {
     record.check()?;
-    let vector = match (record.vector.take(), space) {
-        (None, _) => None,
-        (Some(vector), Some(space)) => Some(prepare_vector(space, &vector)?),
-        (Some(_), None) => return Err(no_space()),
-    };
-    Ok(finish(record, vector, analyzer, scratch, counter))
+    let mut vectors = StoredVectors::default();
+    let unnamed = record.vector.take().map(|vector| (None, None, vector));
+    let named = std::mem::take(&mut record.vectors).into_iter();
+    let named = named.map(|one| (Some(one.space), one.model, one.vector));
+    for (name, model, vector) in unnamed.into_iter().chain(named) {
+        let meant = spaces.meant(name.as_deref())?;
+        meant.check_model(model.as_deref())?;
+        if vectors.get(meant.number).is_some() {
+            let message = format!("stands twice in space {}", meant.name);
+            return Err(Refused::new("vector", message));
+        }
+        vectors.put(meant.number, prepare_vector(&meant.space, &vector)?);
+    }
+    Ok(finish(record, vectors, analyzer, scratch, counter))
 }
 
-/// Prepares a record that the log gave back, with its vector as stored.
+/// Prepares a record that the log gave back, with its vectors as stored. Those of spaces that
+/// the store no longer has are left out.
 ///
 /// # Errors
-/// [`Refused`] where the record or the size of its vector does not fit this store: the log
-/// is damaged or another store's.
+/// [`Refused`] where the record or the size of a vector does not fit this store, or a space was
+/// never one of it: the log is damaged or another store's.
 pub fn prepare_replayed(
     record: Record,
-    vector: Option<Vec<u8>>,
+    mut vectors: StoredVectors,
     analyzer: &Analyzer,
     scratch: &mut Analyzed,
-    space: Option<&VectorSpace>,
+    spaces: &SpaceSet,
     counter: TokenCounter,
 ) -> Result<Prepared, Refused> {
     record.check()?;
-    if let Some(vector) = &vector {
-        let expected = space.ok_or_else(no_space)?.vector_bytes();
-        if vector.len() != expected {
-            let message = format!("has {} bytes; this store keeps {expected}", vector.len());
+    for (number, vector) in vectors.iter() {
+        if number >= spaces.next {
+            let message = format!("is of space {}, which never was", number.get());
+            return Err(Refused::new("vector", message));
+        }
+        let expected = spaces.get(number).map(|own| own.space.vector_bytes());
+        if expected.is_some_and(|expected| vector.len() != expected) {
+            let message = format!(
+                "has {} bytes; this store keeps {}",
+                vector.len(),
+                expected.unwrap_or(0)
+            );
             return Err(Refused::new("vector", message));
         }
     }
-    Ok(finish(record, vector, analyzer, scratch, counter))
-}
-
-fn no_space() -> Refused {
-    Refused::new(
-        "vector",
-        "this store takes none; create one with --dim or an embedder",
-    )
+    vectors.retain(|number| spaces.get(number).is_some());
+    Ok(finish(record, vectors, analyzer, scratch, counter))
 }
 
 fn finish(
     mut record: Record,
-    vector: Option<Vec<u8>>,
+    vectors: StoredVectors,
     analyzer: &Analyzer,
     scratch: &mut Analyzed,
     counter: TokenCounter,
@@ -85,7 +97,8 @@ fn finish(
         .map_or(0, |summary| counter.cost(summary));
     Prepared {
         analyzed,
-        vector,
+        vectors,
+        known_since_us: None,
         text_tokens: counter.cost(&record.text),
         summary_tokens,
         record,
@@ -96,8 +109,9 @@ fn finish(
 mod tests {
     use super::*;
     use crate::analyze::{AnalyzerKind, AnalyzerOptions, Language};
-    use crate::prepared::VectorFormat;
+    use crate::prepared::{VectorFormat, VectorSpace};
     use crate::scope::Scope;
+    use crate::space::SpaceNumber;
 
     fn record() -> Record {
         let scope = Scope::parse("a").expect("a scope");
@@ -111,7 +125,7 @@ mod tests {
             record,
             &analyzer,
             &mut Analyzed::new(),
-            None,
+            &SpaceSet::default(),
             TokenCounter::default(),
         )
         .expect("fits")
@@ -154,31 +168,33 @@ mod tests {
         let (analyzer, counter) = (Analyzer::default(), TokenCounter::default());
         let scratch = Analyzed::new;
         let run = |space| {
+            let spaces = SpaceSet::main(space);
             prepare(
                 with_vector.clone(),
                 &analyzer,
                 &mut scratch(),
-                space,
+                &spaces,
                 counter,
             )
         };
         assert_eq!(run(None).expect_err("no space").field, "vector");
-        let prepared = run(Some(&space)).expect("fits");
+        let prepared = run(Some(space.clone())).expect("fits");
         assert_eq!(prepared.record.vector, None);
-        let bytes = prepared.vector.clone().expect("a vector");
+        let bytes = prepared.vectors.get(SpaceNumber::MAIN).expect("a vector");
+        let bytes = bytes.to_vec();
         let again = |bytes: Vec<u8>, space| {
             prepare_replayed(
                 prepared.record.clone(),
-                Some(bytes),
+                StoredVectors::main(Some(bytes)),
                 &analyzer,
                 &mut scratch(),
-                space,
+                &SpaceSet::main(space),
                 counter,
             )
         };
-        let replayed = again(bytes.clone(), Some(&space)).expect("fits");
-        assert_eq!(replayed.vector, prepared.vector);
-        let short = again(bytes[1..].to_vec(), Some(&space));
+        let replayed = again(bytes.clone(), Some(space.clone())).expect("fits");
+        assert_eq!(replayed.vectors, prepared.vectors);
+        let short = again(bytes[1..].to_vec(), Some(space));
         assert_eq!(short.expect_err("short").field, "vector");
         assert_eq!(again(bytes, None).expect_err("no space").field, "vector");
     }

@@ -5,6 +5,7 @@
 //! | sections | u32 count, then 24 each: kind u16, zero u16, blocks u32, offset u64, len u64 | up to 1,024; offsets ascend, 64-aligned, inside the file | `decode` |
 //! | analyzer id, vector model | varint + UTF-8 | up to 1,024 bytes | `decode`; the engine compares |
 //! | vector space | u8 present; dim u32, format u8, normalised u8 | dim 1 to 4,096 | `decode` |
+//! | or, in version 4, vector spaces | u8 2; u8 count, then each: number u8, name, model, dim, format, normalised, vectors u32 | 1 to 8, numbers ascend | `decode`, `Vectors::open` |
 //! | token counter | u8 | 0, 1 | `decode` |
 //! | bucket | level u8, start i64, end i64 | start < end | `decode` |
 //! | zone | rows, vectors, scopes u32; event time, commit seq 8 each; class u8 | rows up to 2^30; time inside the bucket and the years 1 to 9999 | `decode`, `Segment::verify_all` |
@@ -13,12 +14,14 @@
 
 use super::bytes::{Put, Take};
 use super::frame::HEADER_BYTES;
+use super::spaces::{put_spaces, take_spaces};
 use super::{BLOCK_BYTES, SECTION_ALIGN};
 use crate::error::SegmentError;
-use crate::limits::{DIM_MAX, NAME_BYTES_MAX, ROWS_MAX};
-use crate::prepared::{TokenCounter, VectorFormat, VectorSpace};
+use crate::limits::{NAME_BYTES_MAX, ROWS_MAX};
+use crate::prepared::TokenCounter;
 use crate::read::Zone;
 use crate::record::{TIME_MAX_US, TIME_MIN_US};
+use crate::space::NumberedSpace;
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -84,12 +87,21 @@ pub struct Counts {
     pub length_sum: u64,
 }
 
+/// A vector space of a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FooterSpace {
+    pub(crate) own: NumberedSpace,
+    /// Rows with a vector in it.
+    pub(crate) vectors: u32,
+}
+
 /// All facts of a segment that need no section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) sections: Vec<SectionEntry>,
     pub(crate) analyzer_id: String,
-    pub(crate) vector_space: Option<VectorSpace>,
+    /// Ascending by number.
+    pub(crate) spaces: Vec<FooterSpace>,
     pub(crate) token_counter: TokenCounter,
     pub(crate) bucket: Bucket,
     pub(crate) zone: Zone,
@@ -113,7 +125,7 @@ impl Footer {
             out.put_u64(entry.len);
         }
         out.put_prefixed(self.analyzer_id.as_bytes());
-        put_space(&mut out, self.vector_space.as_ref());
+        put_spaces(&mut out, &self.spaces);
         out.put_u8(match self.token_counter {
             TokenCounter::BytesOverFour => 0,
             TokenCounter::Characters => 1,
@@ -148,7 +160,7 @@ impl Footer {
         let mut take = Take::of_file(file, "footer", base, bytes);
         let sections = take_sections(&mut take, tail_offset, table_bytes)?;
         let analyzer_id = take.text("analyzer id", NAME_BYTES_MAX)?.to_owned();
-        let vector_space = take_space(&mut take)?;
+        let spaces = take_spaces(&mut take)?;
         let token_counter = match take.u8()? {
             0 => TokenCounter::BytesOverFour,
             1 => TokenCounter::Characters,
@@ -176,10 +188,11 @@ impl Footer {
             .map(|_| take.u64())
             .collect::<Result<_>>()?;
         take.end()?;
+        let spaces = spaces.fit(&take, &zone)?;
         Ok(Self {
             sections,
             analyzer_id,
-            vector_space,
+            spaces,
             token_counter,
             bucket,
             zone,
@@ -241,50 +254,6 @@ fn take_sections(
         )));
     }
     Ok(sections)
-}
-
-fn put_space(out: &mut Vec<u8>, space: Option<&VectorSpace>) {
-    let Some(space) = space else {
-        out.put_u8(0);
-        return;
-    };
-    out.put_u8(1);
-    out.put_prefixed(space.model.as_bytes());
-    out.put_u32(space.dim);
-    out.put_u8(match space.format {
-        VectorFormat::F16 => 0,
-        VectorFormat::F32 => 1,
-    });
-    out.put_u8(u8::from(space.normalised));
-}
-
-fn take_space(take: &mut Take<'_>) -> Result<Option<VectorSpace>> {
-    match take.u8()? {
-        0 => return Ok(None),
-        1 => {}
-        other => return Err(take.corrupt(format!("vector space flag is {other}, not 0 or 1"))),
-    }
-    let model = take.text("vector model", NAME_BYTES_MAX)?.to_owned();
-    let dim = take.u32()?;
-    if dim == 0 || dim as usize > DIM_MAX {
-        return Err(take.corrupt(format!("dimension {dim}; 1 to {DIM_MAX}")));
-    }
-    let format = match take.u8()? {
-        0 => VectorFormat::F16,
-        1 => VectorFormat::F32,
-        other => return Err(take.corrupt(format!("vector format {other} is none"))),
-    };
-    let normalised = match take.u8()? {
-        0 => false,
-        1 => true,
-        other => return Err(take.corrupt(format!("normalised is {other}, not 0 or 1"))),
-    };
-    Ok(Some(VectorSpace {
-        model,
-        dim,
-        format,
-        normalised,
-    }))
 }
 
 fn put_zone(out: &mut Vec<u8>, zone: &Zone) {

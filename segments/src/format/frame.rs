@@ -3,7 +3,7 @@
 
 use super::bytes::{Put, Take};
 use super::section::FileIdentity;
-use super::{FILE_BYTES_MAX, FORMAT_VERSION};
+use super::{FILE_BYTES_MAX, FORMAT_VERSION, ONE_SPACE};
 use crate::error::SegmentError;
 
 type Result<T> = std::result::Result<T, SegmentError>;
@@ -24,10 +24,10 @@ const _: () = assert!(HEADER_BYTES == 8 + 4 + 16 + 8 + HEADER_RESERVED + 4);
 const _: () = assert!(TRAILER_BYTES == 8 + 4 + 4 + 16 + 4 + 4 + 8);
 
 /// Encodes the header.
-pub(crate) fn header(identity: &FileIdentity) -> Vec<u8> {
+pub(crate) fn header(version: u32, identity: &FileIdentity) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES);
     bytes.put(&HEADER_MAGIC);
-    bytes.put_u32(FORMAT_VERSION);
+    bytes.put_u32(version);
     bytes.put(&identity.store_id);
     bytes.put_u64(identity.file_number);
     bytes.put(&[0; HEADER_RESERVED]);
@@ -69,6 +69,8 @@ pub(crate) struct Trailer {
     pub(crate) footer_bytes: u32,
     /// xxh3-128 of header, checksum table and footer.
     pub(crate) digest: u128,
+    /// Format version, as in the header.
+    pub(crate) version: u32,
 }
 
 impl Trailer {
@@ -79,7 +81,7 @@ impl Trailer {
         bytes.put_u32(self.table_bytes);
         bytes.put_u32(self.footer_bytes);
         bytes.put(&self.digest.to_le_bytes());
-        bytes.put_u32(FORMAT_VERSION);
+        bytes.put_u32(self.version);
         let crc = crc32fast::hash(&bytes);
         bytes.put_u32(crc);
         bytes.put(&TRAILER_MAGIC);
@@ -99,13 +101,13 @@ impl Trailer {
             table_bytes: take.u32()?,
             footer_bytes: take.u32()?,
             digest: u128::from_le_bytes(take.array()?),
+            version: take.u32()?,
         };
-        let version = take.u32()?;
         check_crc(&mut take, bytes)?;
         if take.array::<8>()? != TRAILER_MAGIC {
             return Err(take.corrupt("the file does not end as a segment does"));
         }
-        check_version(file, version)?;
+        check_version(file, trailer.version)?;
         let end = trailer
             .tail_offset
             .checked_add(u64::from(trailer.table_bytes) + u64::from(trailer.footer_bytes))
@@ -155,7 +157,7 @@ fn check_crc(take: &mut Take<'_>, bytes: &[u8]) -> Result<()> {
 }
 
 fn check_version(file: &str, found: u32) -> Result<()> {
-    if found == FORMAT_VERSION {
+    if (ONE_SPACE..=FORMAT_VERSION).contains(&found) {
         return Ok(());
     }
     Err(SegmentError::Version {

@@ -22,26 +22,36 @@
 //! A block's crc32 starts from (store id, file number, section kind, block index), so a block
 //! that is intact but in the wrong place is damage too. Everything is little-endian.
 //!
+//! A section's number on disk is its kind. The sections of vectors stand once for each space:
+//! there the high byte is the number of the space, 0 for the main one.
+//!
 //! Readers ignore section kinds that they do not know; a missing section that they need is
 //! damage.
+
+use crate::space::SpaceNumber;
 
 pub(crate) mod bytes;
 mod footer;
 pub(crate) mod frame;
 mod section;
 mod sink;
+mod spaces;
 
 pub use footer::{Bucket, Counts};
 pub use section::{ReadMode, Section};
 pub use sink::{SectionSink, VecSink};
 
-pub(crate) use footer::{FOOTER_BYTES_MAX, Footer, LINEAGE_MAX, SectionEntry};
+pub(crate) use footer::{FOOTER_BYTES_MAX, Footer, FooterSpace, LINEAGE_MAX, SectionEntry};
 pub(crate) use section::{FileIdentity, SectionPlace, Source};
+pub(crate) use spaces::version_of;
 
-/// The format version that is written, and the only one that is read. Version 0 had an FST over
+/// The newest format version: of files with vectors in other spaces than the main one. All others
+/// are of version [`ONE_SPACE`], as they always were; both are read. Version 0 had an FST over
 /// terms and no bounds; in version 1 all postings outside blocks were varints; in version 2
 /// vectors had no codes, and no runs.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
+/// The version of files whose vectors are all in the main space.
+pub const ONE_SPACE: u32 = 3;
 /// Unit of checksums inside a section, bytes.
 pub const BLOCK_BYTES: usize = 16 << 10;
 /// Sections start at multiples of this: a cache line.
@@ -160,8 +170,27 @@ impl SectionKind {
         }
     }
 
-    /// Reads the number on disk; unknown kinds are `None`.
+    /// Reads the number on disk, of any space; unknown kinds are `None`.
     pub fn from_number(number: u16) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u16 == number)
+        let [kind, space] = number.to_le_bytes();
+        let known = Self::ALL.into_iter();
+        let found = known
+            .into_iter()
+            .find(|known| *known as u16 == kind.into())?;
+        (space == 0 || found.is_of_space()).then_some(found)
+    }
+
+    /// True where a space has such a section of its own.
+    const fn is_of_space(self) -> bool {
+        matches!(
+            self,
+            Self::Vectors | Self::VectorRows | Self::VectorCodes | Self::VectorRuns
+        )
+    }
+
+    /// The number on disk of a space's section.
+    pub(crate) const fn in_space(self, space: SpaceNumber) -> u16 {
+        assert!(self.is_of_space());
+        u16::from_le_bytes([self as u16 as u8, space.get()])
     }
 }

@@ -1,11 +1,13 @@
 //! How are the vectors of recent rows compared with a query? By their codes, which are made
 //! when a row is inserted, so that rows are found at once and a flush copies them.
 
-use super::{Memtable, VECTORS, Writer};
+use super::spaces::SpaceRows;
+use super::{Memtable, Writer};
 use crate::error::SegmentError;
-use crate::prepared::{Prepared, VectorFormat};
+use crate::prepared::VectorFormat;
 use crate::read::{Accept, passing};
-use crate::vectors::{CodeQuery, Nearest, dot, dot_four};
+use crate::space::SpaceNumber;
+use crate::vectors::{CodeQuery, Coder, Nearest, dot, dot_four};
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -13,43 +15,35 @@ type Result<T> = std::result::Result<T, SegmentError>;
 const BLOCK: usize = 64;
 
 impl Memtable {
-    /// Writes the code of a row whose columns are written.
-    pub(super) fn write_code(&self, writer: &mut Writer, row: u32, prepared: &Prepared) {
-        let (Some(coder), Some(vector)) = (&self.coder, &prepared.vector) else {
-            return;
-        };
+    /// Writes the code of a row's vector, at its place among all of the space.
+    pub(super) fn write_code(
+        &self,
+        writer: &mut Writer,
+        own: &SpaceRows,
+        coder: &Coder,
+        place: u32,
+        vector: &[u8],
+    ) {
         writer.code.clear();
         let factor = coder.encode_with(vector, &mut writer.code, &mut writer.code_scratch);
-        let own = coder.code_bytes() as u64 / 4 + 1;
-        // The row counts itself; it is not yet published.
-        let vectors = self
-            .columns
-            .get(u64::from(row) * super::ROW_WORDS + VECTORS);
-        let mut at = u64::from(vectors - 1) * own;
-        self.codes.reserve(at + own);
+        let words = coder.code_bytes() as u64 / 4 + 1;
+        let mut at = u64::from(place) * words;
+        own.codes.reserve(at + words);
         for word in writer.code.as_chunks().0 {
-            self.codes.set(at, u32::from_le_bytes(*word));
+            own.codes.set(at, u32::from_le_bytes(*word));
             at += 1;
         }
-        self.codes.set(at, factor.to_bits());
+        own.codes.set(at, factor.to_bits());
         self.account(coder.code_bytes() + 4);
     }
 
-    /// Place of a row's vector among all; `None` where it has none.
-    fn vector_place(&self, row: u32) -> Option<u32> {
-        let upto = self.column(row, VECTORS);
-        let before = row
-            .checked_sub(1)
-            .map_or(0, |row| self.column(row, VECTORS));
-        (upto > before).then_some(before)
-    }
-
     /// See [`crate::Partition::code`].
-    pub(super) fn push_code(&self, row: u32, code: &mut Vec<u8>) -> Option<f32> {
-        let coder = self.coder.as_ref()?;
+    pub(super) fn push_code(&self, own: &SpaceRows, row: u32, code: &mut Vec<u8>) -> Option<f32> {
+        assert!(row < self.rows(), "row {row} is not in the memtable");
+        let coder = own.coder.as_ref()?;
         let words = coder.code_bytes() as u64 / 4;
-        let at = u64::from(self.vector_place(row)?) * (words + 1);
-        match self.codes.together(at, coder.code_bytes() / 4) {
+        let at = u64::from(own.place(row)?) * (words + 1);
+        match own.codes.together(at, coder.code_bytes() / 4) {
             Some(together) => {
                 for word in together {
                     let word = word.load(super::Ordering::Relaxed);
@@ -57,21 +51,28 @@ impl Memtable {
                 }
             }
             None => (at..at + words)
-                .for_each(|at| code.extend_from_slice(&self.codes.get(at).to_le_bytes())),
+                .for_each(|at| code.extend_from_slice(&own.codes.get(at).to_le_bytes())),
         }
-        Some(f32::from_bits(self.codes.get(at + words)))
+        Some(f32::from_bits(own.codes.get(at + words)))
+    }
+
+    /// The rows of a space that has codes, and who makes them.
+    pub(super) fn coded(&self, space: SpaceNumber) -> Option<(&SpaceRows, &Coder)> {
+        let own = self.space(space)?;
+        Some((own, own.coder.as_ref()?))
     }
 
     /// See [`crate::Partition::scan_codes`].
     pub(super) fn scan_rows(
         &self,
+        space: SpaceNumber,
         query: &CodeQuery,
         rows: impl Iterator<Item = u32>,
         source: u32,
         mut accept: Option<Accept<'_>>,
         nearest: &mut Nearest,
     ) -> Result<u64> {
-        let Some(coder) = &self.coder else {
+        let Some((own, coder)) = self.coded(space) else {
             return Ok(0);
         };
         assert_eq!(
@@ -84,7 +85,7 @@ impl Memtable {
         let mut compared = 0;
         let mut rows = rows.peekable();
         while let Some(row) = rows.next() {
-            if let Some(factor) = self.push_code(row, &mut codes) {
+            if let Some(factor) = self.push_code(own, row, &mut codes) {
                 factors.extend_from_slice(&factor.to_le_bytes());
                 found.push(row);
             }
@@ -104,6 +105,7 @@ impl Memtable {
     /// See [`crate::Partition::score_rows`].
     pub(super) fn score_vectors(
         &self,
+        space: SpaceNumber,
         query: &[f32],
         format: VectorFormat,
         rows: &[u32],
@@ -114,7 +116,7 @@ impl Memtable {
             let mut stored = [&[][..]; 4];
             let mut filled = 0;
             for row in rows {
-                if let Some(vector) = self.body(*row).vector.as_deref() {
+                if let Some(vector) = self.body(*row).vector(space) {
                     stored[filled] = vector;
                     filled += 1;
                     found.push(*row);

@@ -8,12 +8,13 @@ use super::words::split;
 use super::{
     Body, COMMIT_SEQ, COMMIT_TIME, EVENT_TIME, IMPORTANCE, LENGTH, Memtable, NO_ROW, OLDER_ROW,
     ROW_WORDS, SCOPE, SCOPE_ENTRY_WORDS, SCOPE_LENGTH_SUM, SCOPE_TIME_MAX, SCOPE_TIME_MIN,
-    SOURCE_CLASS, SUMMARY_TOKENS, ScopeInfo, TEXT_TOKENS, Tag, VECTORS, Writer,
+    SOURCE_CLASS, SUMMARY_TOKENS, ScopeInfo, TEXT_TOKENS, Tag, Writer,
 };
 use crate::limits::ROWS_MAX;
 use crate::memtable::sync::AtomicU32;
 use crate::prepared::Prepared;
 use crate::record::SourceClass;
+use crate::space::SpaceNumber;
 
 /// Terms of a row that are looked up side by side.
 const LANES: usize = 16;
@@ -48,7 +49,7 @@ impl Memtable {
         let record = &prepared.record;
         let scope = self.intern_scope(record.scope.key());
         self.write_columns(row, scope, prepared, commit_seq, commit_time_us);
-        self.write_code(&mut writer, row, prepared);
+        self.write_vectors(&mut writer, row, prepared);
         self.write_body(&mut writer, row, prepared);
         self.link_id(row, scope, &record.id);
         self.index_terms(&mut writer, row, scope, prepared);
@@ -79,15 +80,11 @@ impl Memtable {
         let record = &prepared.record;
         let base = u64::from(row) * ROW_WORDS;
         let columns = &self.columns;
-        let vectors_before = if row == 0 {
-            0
-        } else {
-            columns.get(base - ROW_WORDS + VECTORS)
-        };
         columns.reserve(base + ROW_WORDS);
         columns.set_u64(base + EVENT_TIME, record.event_time_us.cast_unsigned());
         columns.set_u64(base + COMMIT_SEQ, commit_seq);
-        columns.set_u64(base + COMMIT_TIME, commit_time_us.cast_unsigned());
+        let known_us = prepared.known_since_us.unwrap_or(commit_time_us);
+        columns.set_u64(base + COMMIT_TIME, known_us.cast_unsigned());
         columns.set(base + SCOPE, scope);
         columns.set(base + OLDER_ROW, NO_ROW);
         columns.set(base + LENGTH, prepared.analyzed.length());
@@ -99,23 +96,13 @@ impl Memtable {
         );
         let class = SourceClass::to_column(record.source_class);
         columns.set(base + SOURCE_CLASS, u32::from(class));
-        columns.set(
-            base + VECTORS,
-            vectors_before + u32::from(prepared.vector.is_some()),
-        );
     }
 
     fn write_body(&self, writer: &mut Writer, row: u32, prepared: &Prepared) {
         let record = &prepared.record;
-        debug_assert_eq!(
-            prepared.vector.as_ref().map(Vec::len),
-            prepared
-                .vector
-                .as_ref()
-                .and(self.vector_space())
-                .map(|space| space.vector_bytes()),
-            "a vector has the form of the store's vector space"
-        );
+        let vector = |number| self.own_vector(prepared, number).map(Box::from);
+        let others = self.spaces.iter().map(|own| own.number());
+        let others = others.filter(|number| !number.is_main());
         let tags = record.tags.iter().map(|name| self.intern_tag(writer, name));
         let body = Body {
             tags: tags.collect(),
@@ -127,7 +114,10 @@ impl Memtable {
             source_id: record.source_id.as_deref().map(Box::from),
             attributes: record.attributes.as_str().into(),
             impacts: record.impacts.as_slice().into(),
-            vector: prepared.vector.as_deref().map(Box::from),
+            vector: vector(SpaceNumber::MAIN),
+            vectors: others
+                .filter_map(|number| Some((number, vector(number)?)))
+                .collect(),
         };
         if body.tags.is_empty() {
             list::push(&self.arena, self.untagged, [row]);
@@ -315,6 +305,8 @@ impl Body {
         .into_iter()
         .chain(optional.into_iter().flatten().map(|text| text.len()))
         .chain(self.vector.as_ref().map(|vector| vector.len()))
+        .chain([size_of_val(&*self.vectors)])
+        .chain(self.vectors.iter().map(|(_, vector)| vector.len()))
         .chain([size_of_val(&*self.impacts)])
         .chain(self.impacts.iter().map(|(token, _)| token.len()));
         let boxes: usize = lengths.filter(|length| *length > 0).map(allocated).sum();

@@ -30,6 +30,7 @@ mod naive;
 mod order;
 mod partition;
 mod postings;
+mod spaces;
 mod stream;
 mod sync;
 mod table;
@@ -47,17 +48,18 @@ use self::cells::Cells;
 use self::list::{HEADER_WORDS, View};
 use self::order::Order;
 use self::postings::SortedPostings;
+use self::spaces::SpaceRows;
 use self::sync::{AtomicU32, AtomicU64, Ordering};
 use self::table::Table;
 use self::words::{Arena, Words};
-use crate::prepared::VectorSpace;
-use crate::vectors::{CodeScratch, Coder};
+use crate::space::{NumberedSpace, SpaceNumber};
+use crate::vectors::CodeScratch;
 
 /// How a memtable is made.
 #[derive(Debug, Clone, Default)]
 pub struct MemtableOptions {
-    /// The store's vectors; rows carry them in this form.
-    pub vector_space: Option<VectorSpace>,
+    /// The store's vector spaces; rows carry vectors of these.
+    pub spaces: Vec<NumberedSpace>,
     /// Accounted bytes at which [`Memtable::is_full`] says so; 0 = never. Nothing is
     /// allocated ahead, and inserts above it succeed.
     pub bytes_max: u64,
@@ -70,7 +72,7 @@ pub struct MemtableOptions {
 }
 
 /// Words of a row in the columns.
-const ROW_WORDS: u64 = 14;
+const ROW_WORDS: u64 = 13;
 const EVENT_TIME: u64 = 0;
 const COMMIT_SEQ: u64 = 2;
 const COMMIT_TIME: u64 = 4;
@@ -82,9 +84,7 @@ const TEXT_TOKENS: u64 = 9;
 const SUMMARY_TOKENS: u64 = 10;
 const IMPORTANCE: u64 = 11;
 const SOURCE_CLASS: u64 = 12;
-/// Rows below and at this one that have a vector.
-const VECTORS: u64 = 13;
-const _: () = assert!(VECTORS + 1 == ROW_WORDS);
+const _: () = assert!(SOURCE_CLASS + 1 == ROW_WORDS);
 const NO_ROW: u32 = u32::MAX;
 
 /// Words of an entry of a scope's row list: row, summed lengths, smallest and largest event
@@ -107,7 +107,10 @@ struct Body {
     impacts: Box<[(String, f32)]>,
     /// Ordinals in [`Memtable::tags`], ascending by name.
     tags: Box<[u32]>,
+    /// In the main space.
     vector: Option<Box<[u8]>>,
+    /// In others, ascending by space.
+    vectors: Box<[(SpaceNumber, Box<[u8]>)]>,
 }
 
 #[derive(Debug)]
@@ -159,10 +162,8 @@ pub struct Memtable {
     arena: Arena,
     columns: Words,
     bodies: Cells<Box<Body>>,
-    /// Makes the codes; `None` without vectors or seed.
-    coder: Option<Coder>,
-    /// By place of the vector ([`VECTORS`] less one): words of the code, then its factor.
-    codes: Words,
+    /// Ascending by number.
+    spaces: Vec<SpaceRows>,
     scopes: Cells<ScopeInfo>,
     scope_order: Order,
     /// Scope key -> ordinal + 1.
@@ -187,13 +188,11 @@ impl Memtable {
     /// An empty memtable; takes a few KiB.
     pub fn new(options: MemtableOptions) -> Self {
         let arena = Arena::new();
-        let space = options.vector_space.as_ref();
-        let coder = space.zip(options.code_seed);
-        let coder = coder.map(|(space, seed)| Coder::new(space, seed));
+        let spaces = options.spaces.iter().cloned();
+        let spaces = spaces.map(|own| SpaceRows::new(own, options.code_seed));
         Self {
             hasher: FixedState::with_seed(options.hash_seed),
-            coder,
-            codes: Words::new(),
+            spaces: spaces.collect(),
             options,
             writer: Mutex::default(),
             sealed: AtomicBool::new(false),
@@ -236,7 +235,9 @@ impl Memtable {
     pub fn bytes(&self) -> u64 {
         let tables = self.tables();
         self.arena.bytes()
-            + u64::from(self.rows.load(Ordering::Relaxed)) * ROW_WORDS * 4
+            + u64::from(self.rows.load(Ordering::Relaxed))
+                * (ROW_WORDS + self.spaces.len() as u64)
+                * 4
             + self.heap_bytes.load(Ordering::Relaxed)
             + tables.iter().map(|table| table.bytes()).sum::<u64>()
     }
@@ -273,9 +274,9 @@ impl Memtable {
         self.sealed.load(Ordering::Acquire)
     }
 
-    /// The store's vectors, as given at the start.
-    pub fn vector_space(&self) -> Option<&VectorSpace> {
-        self.options.vector_space.as_ref()
+    /// The store's vector spaces, as given at the start.
+    pub fn spaces(&self) -> &[NumberedSpace] {
+        &self.options.spaces
     }
 
     fn hash<T: std::hash::Hash + ?Sized>(&self, key: &T) -> u32 {

@@ -17,6 +17,7 @@ use crate::read::{
 };
 use crate::record::{RowFields, SourceClass};
 use crate::scope::ScopeRanges;
+use crate::space::SpaceNumber;
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -147,7 +148,7 @@ impl Partition for Naive {
             vectors: self
                 .rows
                 .iter()
-                .filter(|row| row.prepared.vector.is_some())
+                .filter(|row| row.prepared.vectors.get(SpaceNumber::MAIN).is_some())
                 .count() as u32,
             scopes: self.scopes.len() as u32,
             event_time_us: (
@@ -374,8 +375,15 @@ impl Partition for Naive {
         Ok(newest.last().map(|(row, _)| row))
     }
 
-    fn vector(&self, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
-        Ok(self.row(row).prepared.vector.as_deref().map(Cow::Borrowed))
+    fn vectors(&self, space: SpaceNumber) -> u32 {
+        let rows = self.rows.iter();
+        let with = rows.filter(|row| row.prepared.vectors.get(space).is_some());
+        u32::try_from(with.count()).expect("few rows")
+    }
+
+    fn vector(&self, space: SpaceNumber, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
+        let vectors = &self.row(row).prepared.vectors;
+        Ok(vectors.get(space).map(Cow::Borrowed))
     }
 
     fn stored(&self, row: u32) -> Result<Stored> {

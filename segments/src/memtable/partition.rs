@@ -12,7 +12,6 @@ use super::sync::Ordering;
 use super::{
     COMMIT_SEQ, COMMIT_TIME, IMPORTANCE, LENGTH, Memtable, NO_ROW, OLDER_ROW, SCOPE,
     SCOPE_LENGTH_SUM, SCOPE_TIME_MAX, SCOPE_TIME_MIN, SOURCE_CLASS, SUMMARY_TOKENS, TEXT_TOKENS,
-    VECTORS,
 };
 use crate::columns::{Column, ordered};
 use crate::error::SegmentError;
@@ -23,8 +22,9 @@ use crate::read::{
 };
 use crate::record::RowFields;
 use crate::scope::{KeyRange, ScopeRanges};
+use crate::space::SpaceNumber;
 use crate::stream::RowStream;
-use crate::vectors::{CodeQuery, Coder, Nearest};
+use crate::vectors::{CodeQuery, Nearest};
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -36,7 +36,7 @@ impl Partition for Memtable {
         let last = rows.checked_sub(1);
         Zone {
             rows,
-            vectors: last.map_or(0, |row| self.column(row, VECTORS)),
+            vectors: self.vectors_below(SpaceNumber::MAIN, rows),
             scopes: self.scope_count.load(Ordering::Relaxed),
             event_time_us: (
                 self.extremes.event_time_us_min.load(Ordering::Relaxed),
@@ -335,32 +335,39 @@ impl Partition for Memtable {
         Ok((row != NO_ROW).then_some(row))
     }
 
-    fn vector(&self, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
-        Ok(self.body(row).vector.as_deref().map(Cow::Borrowed))
+    fn vectors(&self, space: SpaceNumber) -> u32 {
+        self.vectors_below(space, self.rows())
+    }
+
+    fn vector(&self, space: SpaceNumber, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
+        Ok(self.body(row).vector(space).map(Cow::Borrowed))
     }
 
     fn score_rows(
         &self,
+        space: SpaceNumber,
         query: &[f32],
         format: VectorFormat,
         rows: &[u32],
         found: &mut Vec<u32>,
         scores: &mut Vec<f32>,
     ) -> Result<()> {
-        self.score_vectors(query, format, rows, found, scores);
+        self.score_vectors(space, query, format, rows, found, scores);
         Ok(())
     }
 
-    fn code_seed(&self) -> Option<u64> {
-        self.coder.as_ref().map(Coder::seed)
+    fn code_seed(&self, space: SpaceNumber) -> Option<u64> {
+        self.coded(space).map(|(_, coder)| coder.seed())
     }
 
-    fn code(&self, row: u32, code: &mut Vec<u8>) -> Result<Option<f32>> {
-        Ok(self.push_code(row, code))
+    fn code(&self, space: SpaceNumber, row: u32, code: &mut Vec<u8>) -> Result<Option<f32>> {
+        let coded = self.coded(space);
+        Ok(coded.and_then(|(own, _)| self.push_code(own, row, code)))
     }
 
     fn scan_codes(
         &self,
+        space: SpaceNumber,
         query: &CodeQuery,
         rows: CodeRows<'_>,
         source: u32,
@@ -369,12 +376,12 @@ impl Partition for Memtable {
     ) -> Result<u64> {
         match rows {
             CodeRows::Listed(rows) => {
-                self.scan_rows(query, rows.iter().copied(), source, accept, nearest)
+                self.scan_rows(space, query, rows.iter().copied(), source, accept, nearest)
             }
             CodeRows::Run(run) => {
                 let mut rows = Vec::new();
                 self.for_each_row(run, &mut |row| rows.push(row));
-                self.scan_rows(query, rows.into_iter(), source, accept, nearest)
+                self.scan_rows(space, query, rows.into_iter(), source, accept, nearest)
             }
         }
     }
@@ -393,6 +400,12 @@ impl Partition for Memtable {
 }
 
 impl Memtable {
+    /// Rows below a published one that have a vector in a space.
+    fn vectors_below(&self, space: SpaceNumber, rows: u32) -> u32 {
+        let last = rows.checked_sub(1).zip(self.space(space));
+        last.map_or(0, |(row, own)| own.count(row))
+    }
+
     fn entry_of(&self, ordinal: u32) -> TermEntry {
         TermEntry {
             rows: self.rows(),

@@ -17,20 +17,30 @@ use crate::prepared::{Prepared, TokenCounter, VectorFormat, VectorSpace};
 use crate::read::{Partition, Run, TimeOrder};
 use crate::record::{Record, SourceClass};
 use crate::scope::{Scope, ScopeRanges, ScopeSelector};
+use crate::space::{NumberedSpace, SpaceNumber, SpaceSet};
+use crate::vectors::Coder;
 
 const SCOPES: [&str; 6] = ["a", "a/b", "a/b/c", "a-b", "b", "a/c"];
 const TERMS: [&str; 7] = ["all", "b", "c", "d", "e", "f", "ff"];
 const TAGS: [&str; 3] = ["x", "y", "z"];
 
+/// Of a space beside the main one.
+const OTHER: SpaceNumber = SpaceNumber::new(3);
+
 fn options() -> MemtableOptions {
-    let space = VectorSpace {
+    let space = |dim| VectorSpace {
         model: "m".into(),
-        dim: 2,
+        dim,
         format: VectorFormat::F16,
         normalised: true,
     };
+    let other = NumberedSpace {
+        number: OTHER,
+        name: "other".into(),
+        space: space(3),
+    };
     MemtableOptions {
-        vector_space: Some(space),
+        spaces: vec![NumberedSpace::main(space(2)), other],
         bytes_max: 0,
         hash_seed: 7,
         code_seed: Some(11),
@@ -47,7 +57,7 @@ fn prepared(scope: &str, id: &str, time_us: i64, terms: &[(&str, u32)]) -> Prepa
         record,
         &analyzer,
         &mut Analyzed::new(),
-        None,
+        &SpaceSet::default(),
         TokenCounter::default(),
     )
     .expect("fits")
@@ -65,7 +75,14 @@ fn chosen((scope, id, time_us, terms, tags, more): (usize, u8, i64, u8, u8, u8))
         .filter(|at| bits(tags, *at))
         .map(|at| TAGS[at].into())
         .collect();
-    row.vector = bits(more, 0).then(|| vec![more, 1, 2, 3]);
+    if bits(more, 0) {
+        row.vectors.put(SpaceNumber::MAIN, vec![more, 1, 2, 3]);
+    }
+    if bits(more, 6) {
+        row.vectors.put(OTHER, vec![more, 6, 5, 4, 3, 2]);
+    }
+    // Of a space that the store no longer has.
+    row.vectors.put(SpaceNumber::new(2), vec![0]);
     row.record.summary = bits(more, 1).then(|| "short".into());
     row.record.source_class = bits(more, 2).then_some(SourceClass::Web);
     row.record.importance = bits(more, 3).then_some(0.25);
@@ -219,14 +236,26 @@ fn compare_row(fast: &Memtable, naive: &Naive, row: u32) {
         naive.source_id(row).expect("ok")
     );
     assert_eq!(fast.tags(row).expect("ok"), naive.tags(row).expect("ok"));
-    assert_eq!(
-        fast.vector(row).expect("ok"),
-        naive.vector(row).expect("ok")
-    );
+    for space in [SpaceNumber::MAIN, OTHER] {
+        let vector = naive.vector(space, row).expect("ok");
+        assert_eq!(fast.vector(space, row).expect("ok"), vector);
+        let (mut code, mut made) = (Vec::new(), Vec::new());
+        let factor = fast.code(space, row, &mut code).expect("ok");
+        let coder = coder(fast, space);
+        let made_factor = vector.map(|vector| coder.encode(&vector, &mut made));
+        assert_eq!((factor, code), (made_factor, made), "row {row}");
+    }
+    assert_eq!(fast.vector(SpaceNumber::new(2), row).expect("ok"), None);
     assert_eq!(
         fast.stored(row).expect("ok"),
         naive.stored(row).expect("ok")
     );
+}
+
+fn coder(table: &Memtable, space: SpaceNumber) -> Coder {
+    let mut spaces = table.spaces().iter();
+    let own = spaces.find(|own| own.number == space).expect("a space");
+    Coder::new(&own.space, 11)
 }
 
 fn compare(fast: &Memtable, naive: &Naive, at_seq: u64, step: u32) {

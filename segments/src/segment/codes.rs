@@ -5,32 +5,23 @@
 //! whose estimate is kept.
 
 use super::{Result, Segment};
-use crate::format::SectionKind;
 use crate::read::{Accept, CodeRows, passing};
-use crate::vectors::{CodeQuery, Codes, Nearest, Vectors, code_seed};
+use crate::space::SpaceNumber;
+use crate::vectors::{CodeQuery, Nearest, Vectors};
 
 impl Segment {
-    /// The codes of its vectors; `None` where no row has one.
-    ///
-    /// # Errors
-    /// `Corrupt` where they do not fit the vectors, the space or the store.
-    pub fn codes(&self) -> Result<Option<&Codes>> {
-        let (Some(vectors), Some(space)) = (&self.vectors, self.vector_space()) else {
-            return Ok(None);
-        };
-        let open = || {
-            let section = self.loaded.section(SectionKind::VectorCodes)?;
-            Codes::open(section, space, vectors.count(), code_seed(&self.store_id()))
-        };
-        self.codes.get(open).map(Some)
-    }
-
     /// See [`crate::Partition::code`].
-    pub(super) fn code_of(&self, row: u32, code: &mut Vec<u8>) -> Result<Option<f32>> {
-        let (Some(vectors), Some(codes)) = (&self.vectors, self.codes()?) else {
+    pub(super) fn code_of(
+        &self,
+        space: SpaceNumber,
+        row: u32,
+        code: &mut Vec<u8>,
+    ) -> Result<Option<f32>> {
+        let Some(own) = self.space(space) else {
             return Ok(None);
         };
-        let Some(ordinal) = vectors.ordinal_of(row)? else {
+        let codes = self.codes_of(own)?;
+        let Some(ordinal) = own.vectors.ordinal_of(row)? else {
             return Ok(None);
         };
         let (bits, factor) = codes.get(ordinal)?;
@@ -41,15 +32,17 @@ impl Segment {
     /// See [`crate::Partition::scan_codes`].
     pub(super) fn scan_codes_of(
         &self,
+        space: SpaceNumber,
         query: &CodeQuery,
         rows: CodeRows<'_>,
         source: u32,
         mut accept: Option<Accept<'_>>,
         nearest: &mut Nearest,
     ) -> Result<u64> {
-        let (Some(vectors), Some(codes)) = (&self.vectors, self.codes()?) else {
+        let Some(own) = self.space(space) else {
             return Ok(0);
         };
+        let (vectors, codes) = (&own.vectors, self.codes_of(own)?);
         match rows {
             CodeRows::Run(run) => {
                 let ordinals = vectors.ordinals(run.rows.clone())?;

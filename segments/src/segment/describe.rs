@@ -6,8 +6,9 @@ use chronolith_vfs::Vfs;
 
 use super::load::Loaded;
 use super::{Result, Segment};
-use crate::format::{Counts, FORMAT_VERSION, ReadMode, SectionKind};
-use crate::prepared::{TokenCounter, VectorSpace};
+use crate::format::{Counts, ReadMode, SectionKind};
+use crate::prepared::TokenCounter;
+use crate::space::NumberedSpace;
 use crate::writer::SegmentMeta;
 
 /// One section.
@@ -15,7 +16,8 @@ use crate::writer::SegmentMeta;
 pub struct SectionDescription {
     /// Name; `unknown` for a kind that this build does not know.
     pub name: &'static str,
-    /// Number of the kind.
+    /// Number of the kind, in the low byte; in the high one the number of the vector space that
+    /// the section belongs to.
     pub kind: u16,
     /// Offset in the file.
     pub offset: u64,
@@ -36,8 +38,8 @@ pub struct Description {
     pub store_id: [u8; 16],
     /// The analyzer that made the terms.
     pub analyzer_id: String,
-    /// What its vectors are.
-    pub vector_space: Option<VectorSpace>,
+    /// What its vectors are, ascending by number, with how many rows have one.
+    pub spaces: Vec<(NumberedSpace, u32)>,
     /// The counter that made the token costs.
     pub token_counter: TokenCounter,
     /// Totals of rows' parts.
@@ -80,16 +82,18 @@ impl Description {
             bytes: entry.len,
             blocks: entry.blocks(),
         });
+        let spaces = footer.spaces.iter();
+        let spaces = spaces.map(|space| (space.own.clone(), space.vectors));
         Self {
             meta: SegmentMeta {
                 file: loaded.file,
                 bucket: footer.bucket,
                 zone: footer.zone,
             },
-            format_version: FORMAT_VERSION,
+            format_version: loaded.version,
             store_id: loaded.identity.store_id,
             analyzer_id: footer.analyzer_id.clone(),
-            vector_space: footer.vector_space.clone(),
+            spaces: spaces.collect(),
             token_counter: footer.token_counter,
             counts: footer.counts,
             lineage: footer.lineage.clone(),

@@ -12,7 +12,9 @@ use crate::format::frame::{
 };
 use crate::format::{
     FOOTER_BYTES_MAX, FileIdentity, Footer, ReadMode, Section, SectionKind, SectionPlace, Source,
+    version_of,
 };
+use crate::space::SpaceNumber;
 use crate::writer::{SegmentRef, segment_file_name};
 
 type Result<T> = std::result::Result<T, SegmentError>;
@@ -22,6 +24,8 @@ type Result<T> = std::result::Result<T, SegmentError>;
 pub(super) struct Loaded {
     pub(super) name: Arc<str>,
     pub(super) identity: FileIdentity,
+    /// Format version.
+    pub(super) version: u32,
     pub(super) file: SegmentRef,
     pub(super) footer: Footer,
     /// In the order of the footer's table; unknown kinds too.
@@ -56,12 +60,19 @@ impl Loaded {
             .len()
             .map_err(|e| SegmentError::io("measure", &*name, e))?;
         check_file_bytes(&name, bytes)?;
+        let read_trailer = || {
+            let trailer = read(&*file, &name, bytes - TRAILER_BYTES as u64, TRAILER_BYTES)?;
+            Trailer::read(&name, bytes, &trailer)
+        };
         let header = match store_id {
             None => read(&*file, &name, 0, HEADER_BYTES)?,
-            Some(store_id) => header(&FileIdentity {
-                store_id,
-                file_number,
-            }),
+            Some(store_id) => {
+                let identity = FileIdentity {
+                    store_id,
+                    file_number,
+                };
+                header(read_trailer()?.version, &identity)
+            }
         };
         let identity = read_header(&name, &header)?;
         if identity.file_number != file_number {
@@ -71,8 +82,7 @@ impl Loaded {
             );
             return Err(SegmentError::corrupt(&*name, "header", 0, message));
         }
-        let trailer = read(&*file, &name, bytes - TRAILER_BYTES as u64, TRAILER_BYTES)?;
-        let trailer = Trailer::read(&name, bytes, &trailer)?;
+        let trailer = read_trailer()?;
         if trailer.footer_bytes > FOOTER_BYTES_MAX {
             let message = format!(
                 "footer of {} bytes; at most {FOOTER_BYTES_MAX}",
@@ -101,6 +111,13 @@ impl Loaded {
             trailer.tail_offset,
             trailer.table_bytes,
         )?;
+        if version_of(&footer.spaces) != trailer.version {
+            let message = format!(
+                "its vector spaces are not those of version {}",
+                trailer.version
+            );
+            return Err(SegmentError::corrupt(&*name, "footer", footer_at, message));
+        }
         let sections = sections(&name, file, bytes, mode, &identity, &footer, &table)?;
         let file = SegmentRef {
             file_number,
@@ -110,6 +127,7 @@ impl Loaded {
         Ok(Self {
             name,
             identity,
+            version: trailer.version,
             file,
             footer,
             sections,
@@ -118,24 +136,34 @@ impl Loaded {
 
     /// The section of this kind, if the file has it.
     pub(super) fn optional(&self, kind: SectionKind) -> Option<Section> {
-        let at = self
-            .footer
-            .sections
-            .iter()
-            .position(|entry| entry.kind == kind as u16)?;
+        self.numbered(kind as u16)
+    }
+
+    /// The section of this kind of a space, if the file has it.
+    pub(super) fn optional_in(&self, kind: SectionKind, space: SpaceNumber) -> Option<Section> {
+        self.numbered(kind.in_space(space))
+    }
+
+    fn numbered(&self, number: u16) -> Option<Section> {
+        let mut sections = self.footer.sections.iter();
+        let at = sections.position(|entry| entry.kind == number)?;
         Some(self.sections[at].clone())
     }
 
     /// The section of this kind.
     pub(super) fn section(&self, kind: SectionKind) -> Result<Section> {
-        self.optional(kind).ok_or_else(|| {
-            SegmentError::corrupt(
-                &*self.name,
-                kind.name(),
-                self.file.bytes,
-                "the section is missing",
-            )
-        })
+        self.optional(kind).ok_or_else(|| self.missing(kind))
+    }
+
+    /// The section of this kind of a space.
+    pub(super) fn section_in(&self, kind: SectionKind, space: SpaceNumber) -> Result<Section> {
+        self.optional_in(kind, space)
+            .ok_or_else(|| self.missing(kind))
+    }
+
+    fn missing(&self, kind: SectionKind) -> SegmentError {
+        let (name, bytes) = (&*self.name, self.file.bytes);
+        SegmentError::corrupt(name, kind.name(), bytes, "the section is missing")
     }
 }
 

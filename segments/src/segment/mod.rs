@@ -11,6 +11,7 @@ mod lazy;
 mod load;
 mod partition;
 mod salvage;
+mod spaces;
 mod stream;
 mod verify;
 
@@ -29,17 +30,17 @@ use crate::error::SegmentError;
 use crate::format::{Bucket, Counts, ReadMode, SectionKind};
 use crate::ids::{Ids, Names};
 use crate::limits::NAME_BYTES_MAX;
-use crate::prepared::{TokenCounter, VectorSpace};
+use crate::prepared::TokenCounter;
 use crate::scope_dir::ScopeDir;
 use crate::tags::Tags;
 use crate::terms::Terms;
 use crate::text::{TextBlocks, TextDictionary};
 use crate::timeline::Timeline;
-use crate::vectors::{Codes, VectorRuns, Vectors};
 use crate::writer::{SegmentMeta, SegmentRef};
 
 use lazy::Lazy;
 use load::Loaded;
+use spaces::SpaceVectors;
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -57,9 +58,8 @@ pub struct Segment {
     /// See [`crate::Partition::short_lengths`].
     short_lengths: Lazy<Box<[u8]>>,
     tags: Lazy<Tags>,
-    vectors: Option<Vectors>,
-    codes: Lazy<Codes>,
-    vector_runs: Lazy<Option<VectorRuns>>,
+    /// Of each space in which a row has a vector.
+    spaces: Vec<SpaceVectors>,
     texts: Lazy<Texts>,
     in_order: in_order::Readers,
 }
@@ -152,9 +152,7 @@ impl Segment {
             short_lengths: Lazy::new(),
             tags: Lazy::new(),
             texts: Lazy::new(),
-            vectors: open_vectors(&loaded)?,
-            codes: Lazy::new(),
-            vector_runs: Lazy::new(),
+            spaces: spaces::open_all(&loaded)?,
             scopes,
             in_order: in_order::Readers::default(),
             loaded,
@@ -185,18 +183,6 @@ impl Segment {
         })
     }
 
-    fn vector_runs(&self) -> Result<Option<&VectorRuns>> {
-        let runs = self.vector_runs.get(|| {
-            let section = self.loaded.optional(SectionKind::VectorRuns);
-            let section = section.map(|section| match &self.loaded.footer.vector_space {
-                Some(space) => VectorRuns::open(section, space, &self.scopes),
-                None => Err(section.corrupt(0, "runs without a vector space")),
-            });
-            section.transpose()
-        })?;
-        Ok(runs.as_ref())
-    }
-
     fn texts(&self) -> Result<&Texts> {
         self.texts.get(|| open_texts(&self.loaded))
     }
@@ -225,11 +211,6 @@ impl Segment {
         &self.loaded.footer.analyzer_id
     }
 
-    /// What its vectors are.
-    pub fn vector_space(&self) -> Option<&VectorSpace> {
-        self.loaded.footer.vector_space.as_ref()
-    }
-
     /// The counter that made the token costs.
     pub fn token_counter(&self) -> TokenCounter {
         self.loaded.footer.token_counter
@@ -256,11 +237,6 @@ impl Segment {
         let rows = scopes.map(|rows| rows.end - rows.start);
         rows.filter(|rows| *rows >= least).sum()
     }
-
-    /// The vectors, for scans; `None` where no row has one.
-    pub fn vectors(&self) -> Option<&Vectors> {
-        self.vectors.as_ref()
-    }
 }
 
 fn open_texts(loaded: &Loaded) -> Result<Texts> {
@@ -286,30 +262,4 @@ fn open_texts(loaded: &Loaded) -> Result<Texts> {
         distilled,
         detailed,
     })
-}
-
-fn open_vectors(loaded: &Loaded) -> Result<Option<Vectors>> {
-    let footer = &loaded.footer;
-    if footer.zone.vectors == 0 {
-        return Ok(None);
-    }
-    let (vectors, rows) = (
-        loaded.section(SectionKind::Vectors)?,
-        loaded.section(SectionKind::VectorRows)?,
-    );
-    let Some(space) = &footer.vector_space else {
-        return Err(vectors.corrupt(0, "vectors without a vector space"));
-    };
-    let opened = Vectors::open(vectors, rows.clone(), space, footer.zone.rows)?;
-    if opened.count() != footer.zone.vectors {
-        return Err(rows.corrupt(
-            0,
-            format!(
-                "{} vectors, the footer has {}",
-                opened.count(),
-                footer.zone.vectors
-            ),
-        ));
-    }
-    Ok(Some(opened))
 }

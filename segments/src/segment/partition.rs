@@ -17,10 +17,11 @@ use crate::read::{
 };
 use crate::record::RowFields;
 use crate::scope::ScopeRanges;
+use crate::space::SpaceNumber;
 use crate::stream::RowStream;
 use crate::text::{decode_detailed, decode_distilled};
 use crate::timeline::TimeWalk;
-use crate::vectors::{CodeQuery, Nearest, VectorRuns, code_seed};
+use crate::vectors::{CodeQuery, Nearest, VectorRuns, Vectors, code_seed};
 
 impl Segment {
     /// Cuts a row range into the stretches with a commit seq of at most `at_seq`. Only a
@@ -205,8 +206,12 @@ impl Partition for Segment {
             .window_rows(scopes, columns, &run.rows, walk, rows_max)
     }
 
-    fn vectors_in(&self, run: &Run) -> Result<u64> {
-        let vectors = self.vectors.as_ref();
+    fn vectors(&self, space: SpaceNumber) -> u32 {
+        self.vectors_of(space).map_or(0, Vectors::count)
+    }
+
+    fn vectors_in(&self, space: SpaceNumber, run: &Run) -> Result<u64> {
+        let vectors = self.vectors_of(space);
         let ordinals = vectors.map(|vectors| vectors.ordinals(run.rows.clone()));
         Ok(ordinals
             .transpose()?
@@ -352,60 +357,63 @@ impl Partition for Segment {
         }
     }
 
-    fn vector(&self, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
+    fn vector(&self, space: SpaceNumber, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
         self.check_row(row)?;
-        self.vectors
-            .as_ref()
+        self.vectors_of(space)
             .map_or(Ok(None), |vectors| vectors.get(row))
     }
 
     fn score_rows(
         &self,
+        space: SpaceNumber,
         query: &[f32],
         _: VectorFormat,
         rows: &[u32],
         found: &mut Vec<u32>,
         scores: &mut Vec<f32>,
     ) -> Result<()> {
-        self.vectors.as_ref().map_or(Ok(()), |vectors| {
+        self.vectors_of(space).map_or(Ok(()), |vectors| {
             vectors.score_rows(query, rows, found, scores)
         })
     }
 
     fn score_run(
         &self,
+        space: SpaceNumber,
         query: &[f32],
         _: VectorFormat,
         run: &Run,
         found: &mut Vec<u32>,
         scores: &mut Vec<f32>,
     ) -> Result<()> {
-        self.vectors.as_ref().map_or(Ok(()), |vectors| {
+        self.vectors_of(space).map_or(Ok(()), |vectors| {
             vectors.score_range(query, run.rows.clone(), found, scores)
         })
     }
 
-    fn code_seed(&self) -> Option<u64> {
-        self.vectors.is_some().then(|| code_seed(&self.store_id()))
+    fn code_seed(&self, space: SpaceNumber) -> Option<u64> {
+        let own = self.space(space);
+        own.map(|_| code_seed(&self.store_id()))
     }
 
-    fn code(&self, row: u32, code: &mut Vec<u8>) -> Result<Option<f32>> {
-        self.code_of(row, code)
+    fn code(&self, space: SpaceNumber, row: u32, code: &mut Vec<u8>) -> Result<Option<f32>> {
+        self.code_of(space, row, code)
     }
 
     fn scan_codes(
         &self,
+        space: SpaceNumber,
         query: &CodeQuery,
         rows: CodeRows<'_>,
         source: u32,
         accept: Option<Accept<'_>>,
         nearest: &mut Nearest,
     ) -> Result<u64> {
-        self.scan_codes_of(query, rows, source, accept, nearest)
+        self.scan_codes_of(space, query, rows, source, accept, nearest)
     }
 
-    fn vector_runs(&self) -> Result<Option<&VectorRuns>> {
-        Self::vector_runs(self)
+    fn vector_runs(&self, space: SpaceNumber) -> Result<Option<&VectorRuns>> {
+        self.runs_of(space)
     }
 
     fn stored(&self, row: u32) -> Result<Stored> {

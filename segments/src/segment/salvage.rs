@@ -10,9 +10,10 @@ use std::path::Path;
 
 use chronolith_vfs::Vfs;
 
+use super::Result;
 use super::describe::Description;
 use super::load::Loaded;
-use super::{Result, open_vectors};
+use super::spaces::open_vectors;
 use crate::columns::Columns;
 use crate::error::SegmentError;
 use crate::format::{ReadMode, SectionKind};
@@ -22,6 +23,7 @@ use crate::read::Stored;
 use crate::record::{Record, SourceClass};
 use crate::scope::Scope;
 use crate::scope_dir::ScopeDir;
+use crate::space::{SpaceNumber, StoredVectors};
 use crate::tags::Tags;
 use crate::text::{TextBlocks, TextDictionary, decode_detailed, decode_distilled};
 use crate::vectors::Vectors;
@@ -59,7 +61,8 @@ pub struct SalvagedSegment {
     detailed: Option<TextBlocks>,
     distilled: Part<TextBlocks>,
     source_ids: Part<Names>,
-    vectors: Part<Vectors>,
+    /// Of each space that the footer names.
+    vectors: Vec<(SpaceNumber, Part<Vectors>)>,
     damage: Vec<SegmentError>,
 }
 
@@ -115,7 +118,14 @@ impl SalvagedSegment {
             detailed: detailed.map_err(&mut lost).ok(),
             distilled: part(distilled, &mut lost),
             source_ids: part(source_ids.transpose(), &mut lost),
-            vectors: part(open_vectors(&loaded), &mut lost),
+            vectors: (loaded.footer.spaces.iter())
+                .map(|space| {
+                    (
+                        space.own.number,
+                        part(open_vectors(&loaded, space), &mut lost),
+                    )
+                })
+                .collect(),
             loaded,
             damage: Vec::new(),
         };
@@ -158,11 +168,11 @@ impl SalvagedSegment {
         }
     }
 
-    /// The whole row: the record without its vector, the vector as stored, and its seq.
+    /// The whole row: the record without its vectors, the vectors as stored, and its seq.
     ///
     /// # Errors
     /// `Corrupt` where any part of it is damaged.
-    pub fn record(&self, row: u32) -> Result<(Record, Option<Vec<u8>>, u64)> {
+    pub fn record(&self, row: u32) -> Result<(Record, StoredVectors, u64)> {
         let fields = self.columns()?.fields(row)?;
         let identity = self.identity(row);
         let (Some(scope), Some(id)) = (identity.scope, identity.id) else {
@@ -170,11 +180,17 @@ impl SalvagedSegment {
         };
         let stored = self.stored(row)?;
         let tags = self.tags.as_ref().ok_or_else(|| self.lost("tags"))?;
-        let vector = match &self.vectors {
-            Part::None => None,
-            Part::Whole(vectors) => vectors.get(row)?.map(std::borrow::Cow::into_owned),
-            Part::Lost => return Err(self.lost("vectors")),
-        };
+        let mut vectors = StoredVectors::default();
+        for (number, part) in &self.vectors {
+            let vector = match part {
+                Part::None => None,
+                Part::Whole(vectors) => vectors.get(row)?,
+                Part::Lost => return Err(self.lost("vectors")),
+            };
+            if let Some(vector) = vector {
+                vectors.put(*number, vector.into_owned());
+            }
+        }
         let record = Record {
             id,
             scope,
@@ -184,6 +200,7 @@ impl SalvagedSegment {
             speaker: stored.speaker,
             tags: tags.of_row(row)?,
             vector: None,
+            vectors: Vec::new(),
             source: stored.source,
             source_class: SourceClass::from_column(fields.source_class),
             importance: Some(fields.importance).filter(|value| !value.is_nan()),
@@ -191,7 +208,7 @@ impl SalvagedSegment {
             attributes: stored.attributes,
             impacts: stored.impacts,
         };
-        Ok((record, vector, fields.commit_seq))
+        Ok((record, vectors, fields.commit_seq))
     }
 
     fn columns(&self) -> Result<&Columns> {

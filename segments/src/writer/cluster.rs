@@ -5,8 +5,7 @@ use super::Result;
 use super::order::{Merge, Origin};
 use crate::error::SegmentError;
 use crate::format::bytes::index;
-use crate::prepared::VectorSpace;
-use crate::read::Zone;
+use crate::space::NumberedSpace;
 use crate::vectors::{ProbeShares, SHARE_ALL, ScopePlan, widen_slice};
 
 /// The vectors of one scope, in an order that stays.
@@ -60,7 +59,7 @@ pub trait ClusterRows {
 /// Who clusters, and what.
 #[derive(Clone, Copy)]
 pub(super) struct Clusterer<'c> {
-    pub(super) space: &'c VectorSpace,
+    pub(super) space: &'c NumberedSpace,
     pub(super) rows: &'c dyn ClusterRows,
     pub(super) goes_on: &'c dyn Fn() -> bool,
 }
@@ -79,9 +78,7 @@ impl Clusterer<'_> {
     /// Clusters the scopes of a merge whose rows stand scope by scope.
     pub(super) fn cluster(&self, merge: &Merge<'_>) -> Result<Clusters> {
         let mut clusters = Clusters::default();
-        let has_vectors = |zone: Zone| zone.vectors > 0;
-        let mut inputs = merge.inputs().iter();
-        if !inputs.any(|input| has_vectors(input.partition.zone())) {
+        if !merge.has_vectors(self.space.number) {
             return Ok(clusters);
         }
         for (number, scope) in (0_u32..).zip(&merge.scopes) {
@@ -151,7 +148,7 @@ impl Clusters {
 /// The vectors of a scope, wherever the inputs have them.
 struct ScopeVectors<'m, 'a> {
     merge: &'m Merge<'a>,
-    space: &'m VectorSpace,
+    space: &'m NumberedSpace,
     scope: std::ops::Range<u32>,
     /// Output rows with a vector, ascending.
     rows: Vec<u32>,
@@ -161,12 +158,12 @@ impl<'m, 'a> ScopeVectors<'m, 'a> {
     fn of(
         merge: &'m Merge<'a>,
         scope: std::ops::Range<u32>,
-        space: &'m VectorSpace,
+        space: &'m NumberedSpace,
     ) -> Result<Self> {
         let mut rows = Vec::with_capacity(scope.len());
         for row in scope.clone() {
             let (partition, from) = merge.origin(row);
-            if partition.vector(from)?.is_some() {
+            if partition.vector(space.number, from)?.is_some() {
                 rows.push(row);
             }
         }
@@ -188,7 +185,7 @@ impl<'m, 'a> ScopeVectors<'m, 'a> {
                 continue;
             }
             let partition = self.merge.inputs()[index(input)].partition;
-            let Some(runs) = partition.vector_runs()? else {
+            let Some(runs) = partition.vector_runs(self.space.number)? else {
                 continue;
             };
             for scope in runs.scopes_in(&(row..row + 1)) {
@@ -205,17 +202,17 @@ impl VectorRows for ScopeVectors<'_, '_> {
     }
 
     fn dim(&self) -> usize {
-        self.space.dim as usize
+        self.space.space.dim as usize
     }
 
     fn read_into(&self, at: u32, vector: &mut [f32]) -> Result<()> {
         let row = self.rows[index(at)];
         let (partition, from) = self.merge.origin(row);
-        let Some(stored) = partition.vector(from)? else {
+        let Some(stored) = partition.vector(self.space.number, from)? else {
             let message = format!("row {from} had a vector and has none");
             return Err(SegmentError::corrupt("an input", "vector_rows", 0, message));
         };
-        widen_slice(&stored, self.space.format, vector);
+        widen_slice(&stored, self.space.space.format, vector);
         Ok(())
     }
 }

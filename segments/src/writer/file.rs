@@ -12,6 +12,7 @@ use crate::format::{
     BLOCK_BYTES, FILE_BYTES_MAX, FOOTER_BYTES_MAX, FileIdentity, SECTION_ALIGN, SectionEntry,
     SectionKind, SectionSink,
 };
+use crate::space::SpaceNumber;
 
 type Result<T> = std::result::Result<T, SegmentError>;
 
@@ -24,6 +25,7 @@ pub(super) struct FileWriter<'w> {
     /// Asked before each write.
     goes_on: &'w dyn Fn() -> bool,
     name: String,
+    version: u32,
     identity: FileIdentity,
     /// Bytes handed to the system.
     flushed: u64,
@@ -38,14 +40,15 @@ impl<'w> FileWriter<'w> {
     pub(super) fn new(
         file: Arc<dyn VfsFile>,
         name: String,
-        identity: FileIdentity,
+        (version, identity): (u32, FileIdentity),
         goes_on: &'w dyn Fn() -> bool,
     ) -> Result<Self> {
-        let pending = header(&identity);
+        let pending = header(version, &identity);
         Ok(Self {
             file,
             goes_on,
             name,
+            version,
             identity,
             flushed: 0,
             pending,
@@ -60,15 +63,33 @@ impl<'w> FileWriter<'w> {
         kind: SectionKind,
         write: impl FnOnce(&mut dyn SectionSink) -> Result<T>,
     ) -> Result<T> {
+        self.numbered(kind as u16, write)
+    }
+
+    /// Writes one section of a space with `write`.
+    pub(super) fn section_in<T>(
+        &mut self,
+        kind: SectionKind,
+        space: SpaceNumber,
+        write: impl FnOnce(&mut dyn SectionSink) -> Result<T>,
+    ) -> Result<T> {
+        self.numbered(kind.in_space(space), write)
+    }
+
+    fn numbered<T>(
+        &mut self,
+        number: u16,
+        write: impl FnOnce(&mut dyn SectionSink) -> Result<T>,
+    ) -> Result<T> {
         assert!(
-            self.sections.iter().all(|entry| entry.kind != kind as u16),
+            self.sections.iter().all(|entry| entry.kind != number),
             "a section stands once"
         );
         while !self.offset().is_multiple_of(SECTION_ALIGN) {
             self.pending.put_u8(0);
         }
         let offset = self.offset();
-        let seed = self.identity.seed(kind as u16);
+        let seed = self.identity.seed(number);
         let mut sink = FileSink {
             file: self,
             seed,
@@ -79,7 +100,7 @@ impl<'w> FileWriter<'w> {
         let len = sink.position();
         sink.close_block()?;
         self.sections.push(SectionEntry {
-            kind: kind as u16,
+            kind: number,
             offset,
             len,
         });
@@ -111,12 +132,13 @@ impl<'w> FileWriter<'w> {
             footer_bytes <= FOOTER_BYTES_MAX,
             "sections, lineage and names are bounded"
         );
-        let digest = Trailer::digest_of(&header(&self.identity), &table, footer);
+        let digest = Trailer::digest_of(&header(self.version, &self.identity), &table, footer);
         let trailer = Trailer {
             tail_offset,
             table_bytes: bytes_of(&table)?,
             footer_bytes,
             digest,
+            version: self.version,
         };
         for part in [&table[..], footer, &trailer.encode()] {
             self.append(part)?;

@@ -10,6 +10,7 @@ mod file;
 mod order;
 mod sections;
 mod terms;
+mod vectors;
 
 use std::path::Path;
 
@@ -17,10 +18,11 @@ use chronolith_vfs::Vfs;
 use roaring::RoaringBitmap;
 
 use crate::error::SegmentError;
-use crate::format::{Bucket, FileIdentity, Footer, LINEAGE_MAX};
+use crate::format::{Bucket, FORMAT_VERSION, FileIdentity, Footer, LINEAGE_MAX, ONE_SPACE};
 use crate::limits::NAME_BYTES_MAX;
-use crate::prepared::{TokenCounter, VectorSpace};
+use crate::prepared::TokenCounter;
 use crate::read::{Partition, Zone};
+use crate::space::{NumberedSpace, SpaceNumber};
 
 use cluster::Clusterer;
 use file::FileWriter;
@@ -59,8 +61,10 @@ pub struct SegmentSpec {
     pub file_number: u64,
     /// The analyzer that made the terms.
     pub analyzer_id: String,
-    /// The store's vectors; `None` where it has none.
-    pub vector_space: Option<VectorSpace>,
+    /// The store's vector spaces, ascending by number: vectors of others are left out.
+    pub spaces: Vec<NumberedSpace>,
+    /// The space by whose vectors rows are laid out, where they are.
+    pub layout: SpaceNumber,
     /// The counter that made the token costs.
     pub token_counter: TokenCounter,
     /// Window of event time that holds every row.
@@ -179,7 +183,8 @@ fn write(
         );
         return Err(SegmentError::Limit(message));
     }
-    let space = spec.vector_space.as_ref().filter(|space| space.dim > 0);
+    let mut spaces = spec.spaces.iter();
+    let space = spaces.find(|own| own.number == spec.layout && own.space.dim > 0);
     let clusterer = rows.zip(space).map(|(rows, space)| Clusterer {
         space,
         rows,
@@ -195,7 +200,11 @@ fn write(
         store_id: spec.store_id,
         file_number: spec.file_number,
     };
-    let written = FileWriter::new(file, name.clone(), identity, goes_on)
+    let version = match sections::further_spaces(spec, &merge).next() {
+        Some(_) => FORMAT_VERSION,
+        None => ONE_SPACE,
+    };
+    let written = FileWriter::new(file, name.clone(), (version, identity), goes_on)
         .and_then(|file| write_file(file, spec, &merge))
         .and_then(|meta| {
             vfs.seal(&temporary)
@@ -222,11 +231,15 @@ fn write_file(
     spec: &SegmentSpec,
     merge: &Merge<'_>,
 ) -> Result<SegmentMeta> {
-    let (zone, counts) = sections::write_sections(&mut file, spec, merge)?;
+    let sections::Summed {
+        zone,
+        counts,
+        spaces,
+    } = sections::write_sections(&mut file, spec, merge)?;
     let footer = Footer {
         sections: file.sections().to_vec(),
         analyzer_id: spec.analyzer_id.clone(),
-        vector_space: spec.vector_space.clone(),
+        spaces,
         token_counter: spec.token_counter,
         bucket: spec.bucket,
         zone,

@@ -12,6 +12,7 @@ use crate::format::bytes::index;
 use crate::limits::ROWS_MAX;
 use crate::read::{Partition, Zone};
 use crate::scope_dir::ScopeFacts;
+use crate::space::SpaceNumber;
 use crate::stream::RowStream;
 use crate::vectors::ScopePlan;
 
@@ -249,6 +250,12 @@ impl<'a> Merge<'a> {
         })?;
         self.zone.source_class_max = u8::try_from(class_max).expect("a column of bytes");
         Ok(())
+    }
+
+    /// True where a row of an input, kept or not, has a vector in a space.
+    pub(super) fn has_vectors(&self, space: SpaceNumber) -> bool {
+        let mut inputs = self.inputs.iter();
+        inputs.any(|input| input.partition.vectors(space) > 0)
     }
 
     /// The inputs.

@@ -7,26 +7,34 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::file::FileWriter;
 use super::order::Merge;
 use super::terms::write_terms;
+use super::vectors::write_spaces;
 use super::{ROW_DROPPED, Result, SegmentSpec};
 use crate::columns::{Column, write_columns};
 use crate::format::bytes::{Put, index};
-use crate::format::{Counts, SectionKind, VecSink};
+use crate::format::{Counts, FooterSpace, SectionKind, VecSink};
 use crate::ids::{IdList, encode_filter, id_hash, write_id_order, write_names};
-use crate::prepared::VectorSpace;
 use crate::read::Zone;
 use crate::scope_dir::{ScopeFacts, encode_scopes};
 use crate::stream::RowStream;
 use crate::tags::TagsWriter;
 use crate::text::{SAMPLE_BYTES, SAMPLES_BYTES, TextWriter, train};
 use crate::timeline::write_timeline;
-use crate::vectors::{CodeScratch, Coder, CodesWriter, RunsWriter, VectorsWriter, code_seed};
 
-/// Writes every section; gives the zone and the counts for the footer.
+pub(super) use super::vectors::further_spaces;
+
+/// What the footer says of what was written.
+pub(super) struct Summed {
+    pub(super) zone: Zone,
+    pub(super) counts: Counts,
+    pub(super) spaces: Vec<FooterSpace>,
+}
+
+/// Writes every section.
 pub(super) fn write_sections(
     file: &mut FileWriter<'_>,
     spec: &SegmentSpec,
     merge: &Merge<'_>,
-) -> Result<(Zone, Counts)> {
+) -> Result<Summed> {
     let mut scopes = merge.scopes.clone();
     file.section(SectionKind::Timeline, |sink| {
         write_timeline(sink, &merge.times_us, &mut scopes)
@@ -41,10 +49,11 @@ pub(super) fn write_sections(
     file.put_section(SectionKind::Terms, &terms.terms)?;
     drop(terms);
     write_tags(file, merge)?;
-    let vectors = write_vectors(file, spec, merge)?;
+    let spaces = write_spaces(file, spec, merge)?;
     let summaries = write_texts(file, spec, merge)?;
+    let main = spaces.iter().find(|space| space.own.number.is_main());
     let zone = Zone {
-        vectors,
+        vectors: main.map_or(0, |main| main.vectors),
         ..merge.zone
     };
     let counts = Counts {
@@ -53,7 +62,11 @@ pub(super) fn write_sections(
         postings: counted.postings,
         length_sum: merge.length_sum,
     };
-    Ok((zone, counts))
+    Ok(Summed {
+        zone,
+        counts,
+        spaces,
+    })
 }
 
 /// Seed of the hash of terms: of the store's random id and the file, so that no caller can aim
@@ -196,73 +209,6 @@ fn write_tags(file: &mut FileWriter<'_>, merge: &Merge<'_>) -> Result<()> {
     file.put_section(SectionKind::Tags, &bytes.tags)?;
     file.put_section(SectionKind::TagSets, &bytes.sets)?;
     file.put_section(SectionKind::RowTags, &bytes.row_tags)
-}
-
-/// Writes the vectors, if an input has any; gives their count.
-fn write_vectors(file: &mut FileWriter<'_>, spec: &SegmentSpec, merge: &Merge<'_>) -> Result<u32> {
-    let any = merge
-        .inputs()
-        .iter()
-        .any(|input| input.partition.zone().vectors > 0);
-    let Some(space) = spec.vector_space.as_ref().filter(|_| any) else {
-        assert!(!any, "vectors belong to a space");
-        return Ok(0);
-    };
-    let mut writer = VectorsWriter::new(space);
-    let mut runs = RunsWriter::new(space, &merge.runs);
-    file.section(SectionKind::Vectors, |sink| {
-        for (to, (partition, row)) in (0_u32..).zip(merge.rows()) {
-            let vector = partition.vector(row)?;
-            writer.push(sink, vector.as_deref())?;
-            if let Some(vector) = vector {
-                runs.see(to, &vector);
-            }
-        }
-        Ok(())
-    })?;
-    let vectors = writer.vectors();
-    file.put_section(SectionKind::VectorRows, &writer.finish())?;
-    if vectors > 0 {
-        write_codes(file, spec, space, merge)?;
-    }
-    if let Some(bytes) = runs.finish(merge.zone.rows) {
-        file.put_section(SectionKind::VectorRuns, &bytes)?;
-    }
-    Ok(vectors)
-}
-
-/// Writes the codes of the vectors: those of the inputs, which depend on vector and store
-/// alone, and new ones where an input has none of this store.
-fn write_codes(
-    file: &mut FileWriter<'_>,
-    spec: &SegmentSpec,
-    space: &VectorSpace,
-    merge: &Merge<'_>,
-) -> Result<()> {
-    let seed = code_seed(&spec.store_id);
-    let inputs = merge.inputs().iter();
-    let has_codes: Vec<bool> = inputs
-        .map(|input| input.partition.code_seed() == Some(seed))
-        .collect();
-    let coder = Coder::new(space, seed);
-    let mut writer = CodesWriter::new(space, seed);
-    let (mut code, mut scratch) = (Vec::new(), CodeScratch::default());
-    file.section(SectionKind::VectorCodes, |sink| {
-        for (input, row) in merge.origins() {
-            let partition = merge.inputs()[input].partition;
-            code.clear();
-            let factor = match has_codes[input] {
-                true => partition.code(row, &mut code)?,
-                false => partition
-                    .vector(row)?
-                    .map(|vector| coder.encode_with(&vector, &mut code, &mut scratch)),
-            };
-            if let Some(factor) = factor {
-                writer.push(sink, &code, factor)?;
-            }
-        }
-        writer.finish(sink)
-    })
 }
 
 /// Writes dictionary, texts and summaries; gives the count of summaries.

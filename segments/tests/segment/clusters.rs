@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use chronolith_segments::{
     ClusterRows, Clustering, MergeInput, Partition, ProbeShares, ReadMode, Segment, SegmentError,
-    SegmentSpec, VectorFormat, VectorRows, VectorRuns, Written, dot, segment_file_name,
-    write_segment_clustered,
+    SegmentSpec, SpaceNumber, VectorFormat, VectorRows, VectorRuns, Written, dot,
+    segment_file_name, write_segment_clustered,
 };
 
 use crate::format::{layout, repair};
@@ -75,7 +75,7 @@ pub fn write_by_parity(vfs: &MemoryVfs, spec: &SegmentSpec, rows: Vec<Row>) -> W
 
 /// The runs of a segment as text.
 pub fn runs_of(segment: &Segment) -> Result<String, SegmentError> {
-    let Some(runs) = segment.vector_runs()? else {
+    let Some(runs) = segment.vector_runs(SpaceNumber::MAIN)? else {
         return Ok("no runs".to_owned());
     };
     let mut out = String::new();
@@ -144,7 +144,10 @@ fn runs_hold_the_rows_of_a_scope_that_have_a_vector() {
         ReadMode::Mapped,
     );
     let rows = laid_out(rows());
-    let runs = segment.vector_runs().expect("sound").expect("runs");
+    let runs = segment
+        .vector_runs(SpaceNumber::MAIN)
+        .expect("sound")
+        .expect("runs");
     assert_eq!(runs.count(), 4);
     let all = 0..segment.zone().rows;
     let scopes = runs.scopes_in(&all);
@@ -207,7 +210,10 @@ fn a_merge_shows_what_stood_for_the_rows_before() {
     let by = ByParity::default();
     let merged = write_segment_clustered(&vfs, dir(), &spec(8), &inputs, &|| true, &by);
     let merged = open(&vfs, &merged.expect("written"), ReadMode::Mapped);
-    let runs = first.vector_runs().expect("sound").expect("runs");
+    let runs = first
+        .vector_runs(SpaceNumber::MAIN)
+        .expect("sound")
+        .expect("runs");
     let parents = by.parents.into_inner();
     // The third scope has enough vectors only now, and had no runs.
     let expected = [runs.centroids(0..2), runs.centroids(2..4), Ok(Vec::new())];
@@ -218,7 +224,11 @@ fn a_merge_shows_what_stood_for_the_rows_before() {
     let kept = chronolith_segments::write_segment(&vfs, dir(), &spec(9), &[input(&first)]);
     let kept = open(&vfs, &kept.expect("written"), ReadMode::Mapped);
     check(&kept, &laid_out(rows()));
-    assert!(kept.vector_runs().expect("sound").is_none());
+    assert!(
+        kept.vector_runs(SpaceNumber::MAIN)
+            .expect("sound")
+            .is_none()
+    );
 }
 
 #[test]
@@ -359,7 +369,10 @@ fn the_bytes_of_runs_are_those_of_the_document() {
     let bytes = bytes_of(rows());
     let section = &bytes[part(&bytes)];
     let segment = opened(bytes.clone()).expect("opens");
-    let runs: &VectorRuns = segment.vector_runs().expect("sound").expect("runs");
+    let runs: &VectorRuns = segment
+        .vector_runs(SpaceNumber::MAIN)
+        .expect("sound")
+        .expect("runs");
     let u32_at = |at: usize| u32::from_le_bytes(section[at..at + 4].try_into().expect("four"));
     let (scopes, all) = (2, runs.count());
     assert_eq!(

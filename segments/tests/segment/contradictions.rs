@@ -6,7 +6,7 @@
 
 use chronolith_segments::{
     MergeInput, Partition, ReadMode, RowFields, Scrub, Segment, SegmentError, SegmentSpec,
-    segment_file_name, write_segment,
+    SpaceNumber, segment_file_name, write_segment,
 };
 
 use crate::format::{layout, repair};
@@ -369,7 +369,12 @@ fn a_merge_copies_codes_and_makes_none() {
     let codes = |segment: &Segment| -> Vec<_> {
         let code = |row| {
             let mut code = Vec::new();
-            (segment.code(row, &mut code).expect("codes"), code)
+            (
+                segment
+                    .code(SpaceNumber::MAIN, row, &mut code)
+                    .expect("codes"),
+                code,
+            )
         };
         (0..24).map(code).collect()
     };

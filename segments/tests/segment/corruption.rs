@@ -10,7 +10,7 @@ use chronolith_segments::{
 use crate::clusters::write_by_parity;
 use crate::format::{BLOCK, layout, repair};
 use crate::memory::MemoryVfs;
-use crate::naive::{DIM, Row, STORE_ID, dir, open, spec, write_all};
+use crate::naive::{DIM, OTHER_DIM, Row, STORE_ID, dir, open, spec, spec_of_two, write_all};
 use crate::oracle::answers;
 
 const MODES: [ReadMode; 2] = [ReadMode::Mapped, ReadMode::Positioned];
@@ -37,6 +37,7 @@ pub fn rows(count: u64) -> Vec<Row> {
                 .collect();
             row.source_id = (i % 2 == 0).then(|| format!("doc-{}", i / 4));
             row.vector = (i % 4 != 1).then(|| vec![i as u8; DIM as usize * 4]);
+            row.other = (i % 3 != 1).then(|| vec![i as u8; OTHER_DIM as usize * 2]);
             row.stored.summary = (i % 3 == 0).then(|| format!("summary {i}"));
             row.stored.speaker = Some("ana".into());
             row
@@ -46,7 +47,7 @@ pub fn rows(count: u64) -> Vec<Row> {
 
 fn segment(count: u64) -> (Vec<u8>, Written) {
     let vfs = MemoryVfs::default();
-    let written = write_by_parity(&vfs, &spec(7), rows(count));
+    let written = write_by_parity(&vfs, &spec_of_two(7), rows(count));
     (vfs.bytes(&dir().join(segment_file_name(7))), written)
 }
 
@@ -150,7 +151,7 @@ fn a_file_of_another_store_number_or_time_does_not_open() {
         refused,
         Err(SegmentError::Version {
             found: 9,
-            supported: 3,
+            supported: 4,
             ..
         })
     ));

@@ -3,11 +3,12 @@
 use chronolith_segments::analyze::{Analyzed, Analyzer, AnalyzerKind, AnalyzerOptions, Language};
 use chronolith_segments::{
     Memtable, MemtableOptions, MergeInput, Partition, ReadMode, Record, Run, Scope, ScopeRanges,
-    ScopeSelector, Segment, TermVisit, TokenCounter, code_seed, prepare, write_segment,
+    ScopeSelector, Segment, SpaceNumber, SpaceSet, TermVisit, TokenCounter, code_seed, prepare,
+    write_segment,
 };
 
 use crate::memory::MemoryVfs;
-use crate::naive::{DIM, bits, dir, open, spec};
+use crate::naive::{DIM, OTHER, OTHER_DIM, bits, dir, open, spec_of_two};
 use crate::plain::Plain;
 
 fn record(i: u64) -> Record {
@@ -28,12 +29,26 @@ fn record(i: u64) -> Record {
     record.source_id = i.is_multiple_of(2).then(|| format!("doc-{}", i % 6));
     record.vector = (!i.is_multiple_of(4)).then(|| vec![1.0 + i as f32; DIM as usize]);
     record.importance = i.is_multiple_of(3).then_some(0.25);
-    record
+    match i.is_multiple_of(3) {
+        true => record.vector_in("other", vec![2.0 - i as f32; OTHER_DIM as usize]),
+        false => record,
+    }
+}
+
+type InSpaces = [(Option<Vec<u8>>, Option<f32>, Vec<u8>); 2];
+
+/// Vector and code of a row in each space.
+fn in_spaces(partition: &dyn Partition, row: u32) -> InSpaces {
+    [SpaceNumber::MAIN, OTHER].map(|space| {
+        let (vector, mut code) = (partition.vector(space, row).expect("ok"), Vec::new());
+        let factor = partition.code(space, row, &mut code).expect("ok");
+        (vector.map(|vector| vector.into_owned()), factor, code)
+    })
 }
 
 #[test]
 fn a_flushed_memtable_answers_as_before() {
-    let spec = spec(1);
+    let spec = spec_of_two(1);
     let analyzer = Analyzer::new(
         AnalyzerKind::Default,
         Language::ENGLISH,
@@ -41,16 +56,21 @@ fn a_flushed_memtable_answers_as_before() {
     )
     .expect("ok");
     let memtable = Memtable::new(MemtableOptions {
-        vector_space: spec.vector_space.clone(),
+        spaces: spec.spaces.clone(),
         bytes_max: 64 << 20,
         hash_seed: 1,
         code_seed: Some(code_seed(&spec.store_id)),
     });
+    let spaces = SpaceSet {
+        spaces: spec.spaces.clone(),
+        default: SpaceNumber::MAIN,
+        next: SpaceNumber::new(3),
+    };
     let mut scratch = Analyzed::default();
     for i in 0..60 {
         let counter = TokenCounter::BytesOverFour;
-        let space = spec.vector_space.as_ref();
-        let prepared = prepare(record(i), &analyzer, &mut scratch, space, counter).expect("fits");
+        let prepared = prepare(record(i), &analyzer, &mut scratch, &spaces, counter);
+        let prepared = prepared.expect("fits");
         memtable.insert(&prepared, i + 1, 1_000_000 + i as i64);
     }
     memtable.seal();
@@ -85,10 +105,7 @@ fn a_flushed_memtable_answers_as_before() {
             segment.source_id(*to).expect("ok"),
             memtable.source_id(row).expect("ok")
         );
-        assert_eq!(
-            segment.vector(*to).expect("ok"),
-            memtable.vector(row).expect("ok")
-        );
+        assert_eq!(in_spaces(&segment, *to), in_spaces(&memtable, row));
         assert_eq!(
             segment.stored(*to).expect("ok"),
             memtable.stored(row).expect("ok")

@@ -8,7 +8,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use chronolith_segments::format::FORMAT_VERSION;
+use chronolith_segments::format::{FORMAT_VERSION, ONE_SPACE};
 use chronolith_segments::{
     Counts, Description, Partition, ReadMode, Segment, SegmentError, segment_file_name,
 };
@@ -16,7 +16,7 @@ use chronolith_segments::{
 use crate::clusters::write_by_parity;
 use crate::format::{Layout, layout};
 use crate::memory::MemoryVfs;
-use crate::naive::{Row, dir, open, spec, write_all};
+use crate::naive::{Row, dir, open, spec, spec_of_two, write_all};
 use crate::oracle::{answers, check};
 
 fn path(name: &str) -> PathBuf {
@@ -41,6 +41,14 @@ fn rows() -> Vec<Row> {
     second.fields.source_class = 5;
     second.stored.speaker = Some("ana".into());
     vec![first, second]
+}
+
+/// As [`rows`], the second with a vector in a second space.
+fn rows_of_two() -> Vec<Row> {
+    let mut rows = rows();
+    // 1.0 and zeros, in half precision.
+    rows[1].other = Some(vec![0, 0x3c, 0, 0, 0, 0, 0, 0, 0, 0]);
+    rows
 }
 
 /// Where each named part starts.
@@ -218,15 +226,26 @@ fn dump(bytes: &[u8]) -> String {
 
 #[test]
 fn the_bytes_of_a_tiny_segment_are_those_of_the_dump() {
-    let vfs = MemoryVfs::default();
-    write_all(&vfs, &spec(7), rows());
-    let bytes = vfs.bytes(&dir().join(segment_file_name(7)));
-    let found = dump(&bytes);
-    let (text, fixture) = (path("segment_v3.txt"), path("segment_v3.seg"));
+    for (version, spec, rows) in [
+        (ONE_SPACE, spec(7), rows()),
+        // A store of two spaces, and no vector in the second.
+        (ONE_SPACE, spec_of_two(7), rows()),
+        (FORMAT_VERSION, spec_of_two(7), rows_of_two()),
+    ] {
+        let vfs = MemoryVfs::default();
+        write_all(&vfs, &spec, rows);
+        check_golden(version, &vfs.bytes(&dir().join(segment_file_name(7))));
+    }
+}
+
+fn check_golden(version: u32, bytes: &[u8]) {
+    let found = dump(bytes);
+    let fixture = path(&format!("segment_v{version}.seg"));
+    let text = fixture.with_extension("txt");
     if std::env::var_os("CHRONOLITH_BLESS").is_some() {
         std::fs::write(&text, &found).expect("written");
         if !fixture.exists() {
-            std::fs::write(&fixture, &bytes).expect("written");
+            std::fs::write(&fixture, bytes).expect("written");
         }
     }
     let expected = std::fs::read_to_string(&text).expect("a dump; CHRONOLITH_BLESS=1 writes it");
@@ -283,7 +302,7 @@ fn every_format_has_a_fixture_that_reads_or_is_refused_by_name() {
         let bytes = std::fs::read(path(&format!("segment_v{version}.seg"))).expect("a fixture");
         let vfs = MemoryVfs::default();
         vfs.put(&dir().join(segment_file_name(7)), bytes);
-        if version < FORMAT_VERSION {
+        if version < ONE_SPACE {
             let refused = Segment::open_unreferenced(&vfs, dir(), 7, ReadMode::Mapped);
             let error = refused.expect_err("another format");
             let is_version = matches!(
@@ -296,7 +315,11 @@ fn every_format_has_a_fixture_that_reads_or_is_refused_by_name() {
         }
         for mode in [ReadMode::Mapped, ReadMode::Positioned] {
             let segment = Segment::open_unreferenced(&vfs, dir(), 7, mode).expect("sound");
-            check(&segment, &rows());
+            let written = match version {
+                ONE_SPACE => rows(),
+                _ => rows_of_two(),
+            };
+            check(&segment, &written);
             assert_eq!(segment.zone().vectors, 1);
             assert!(answers(&segment).is_ok());
         }

@@ -6,9 +6,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use chronolith_segments::{
-    Bucket, MergeInput, Partition, Population, Postings, ReadMode, RowFields, Run, Scope,
-    ScopeEntry, ScopeRanges, Segment, SegmentError, SegmentSpec, Stored, TermEntry, TermStream,
-    TermVisit, TimeOrder, TokenCounter, VectorFormat, VectorSpace, Written, Zone, write_segment,
+    Bucket, MergeInput, NumberedSpace, Partition, Population, Postings, ReadMode, RowFields, Run,
+    Scope, ScopeEntry, ScopeRanges, Segment, SegmentError, SegmentSpec, SpaceNumber, Stored,
+    TermEntry, TermStream, TermVisit, TimeOrder, TokenCounter, VectorFormat, VectorSpace, Written,
+    Zone, write_segment,
 };
 use roaring::RoaringBitmap;
 
@@ -25,6 +26,8 @@ pub struct Row {
     pub terms: BTreeMap<Vec<u8>, u32>,
     pub source_id: Option<String>,
     pub vector: Option<Vec<u8>>,
+    /// In the space [`OTHER`].
+    pub other: Option<Vec<u8>>,
     pub stored: Stored,
 }
 
@@ -56,6 +59,7 @@ impl Row {
             terms,
             source_id: None,
             vector: None,
+            other: None,
             stored: Stored {
                 text: text.into(),
                 ..Stored::default()
@@ -85,6 +89,16 @@ pub fn bits(fields: &RowFields) -> (RowFields, u32) {
     )
 }
 
+impl Row {
+    pub fn in_space(&self, space: SpaceNumber) -> Option<&[u8]> {
+        match space {
+            SpaceNumber::MAIN => self.vector.as_deref(),
+            OTHER => self.other.as_deref(),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Naive {
     pub rows: Vec<Row>,
@@ -98,12 +112,13 @@ pub fn spec(file_number: u64) -> SegmentSpec {
         store_id: STORE_ID,
         file_number,
         analyzer_id: "default-2".into(),
-        vector_space: Some(VectorSpace {
+        spaces: vec![NumberedSpace::main(VectorSpace {
             model: "m".into(),
             dim: DIM,
             format: VectorFormat::F32,
             normalised: true,
-        }),
+        })],
+        layout: SpaceNumber::MAIN,
         token_counter: TokenCounter::BytesOverFour,
         bucket: Bucket {
             level: 2,
@@ -113,6 +128,26 @@ pub fn spec(file_number: u64) -> SegmentSpec {
         lineage: vec![3, 9],
         train_dictionary: false,
     }
+}
+
+/// A space beside the main one, of another dimension and form.
+pub const OTHER: SpaceNumber = SpaceNumber::new(2);
+pub const OTHER_DIM: u32 = 5;
+
+/// As [`spec`], in a store with a second space.
+pub fn spec_of_two(file_number: u64) -> SegmentSpec {
+    let mut spec = spec(file_number);
+    spec.spaces.push(NumberedSpace {
+        number: OTHER,
+        name: "other".into(),
+        space: VectorSpace {
+            model: "n".into(),
+            dim: OTHER_DIM,
+            format: VectorFormat::F16,
+            normalised: false,
+        },
+    });
+    spec
 }
 
 pub fn dir() -> &'static Path {
@@ -292,8 +327,13 @@ impl Partition for Naive {
         unreachable!("{NOT_ASKED}")
     }
 
-    fn vector(&self, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
-        Ok(self.row(row).vector.as_deref().map(Cow::Borrowed))
+    fn vectors(&self, space: SpaceNumber) -> u32 {
+        let with = self.rows.iter().filter(|row| row.in_space(space).is_some());
+        u32::try_from(with.count()).expect("few")
+    }
+
+    fn vector(&self, space: SpaceNumber, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
+        Ok(self.row(row).in_space(space).map(Cow::Borrowed))
     }
 
     fn stored(&self, row: u32) -> Result<Stored> {

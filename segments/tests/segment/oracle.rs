@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use chronolith_segments::{
     Accept, CodeRows, Coder, Nearest, Partition, Run, ScopeRanges, ScopeSelector, Segment,
-    SegmentError, TimeOrder, WindowRows, code_seed,
+    SegmentError, SpaceNumber, TimeOrder, WindowRows, code_seed,
 };
 
-use crate::naive::{Row, bits, terms_of};
+use crate::naive::{OTHER, Row, bits, terms_of};
 
 const SELECTORS: [&[&str]; 7] = [
     &["/"],
@@ -35,7 +35,8 @@ pub fn check(segment: &Segment, rows: &[Row]) {
     check_rows(segment, rows);
     check_terms(segment, rows);
     check_tags(segment, rows);
-    check_codes(segment, rows);
+    check_codes(segment, rows, SpaceNumber::MAIN);
+    check_codes(segment, rows, OTHER);
     let seq_max = rows
         .iter()
         .map(|row| row.fields.commit_seq)
@@ -53,8 +54,8 @@ pub fn check(segment: &Segment, rows: &[Row]) {
 }
 
 /// Codes are those of the rows' vectors, and every way to scan them offers the same.
-fn check_codes(segment: &Segment, rows: &[Row]) {
-    let Some(space) = segment.vector_space() else {
+fn check_codes(segment: &Segment, rows: &[Row], number: SpaceNumber) {
+    let Some(space) = segment.vector_space(number) else {
         return;
     };
     let coder = Coder::new(space, code_seed(&segment.store_id()));
@@ -62,8 +63,8 @@ fn check_codes(segment: &Segment, rows: &[Row]) {
     let mut expected = Vec::new();
     for (at, row) in numbered(rows) {
         let (mut found, mut made) = (Vec::new(), Vec::new());
-        let factor = segment.code(at, &mut found).expect("code");
-        let made_factor = row.vector.as_ref().map(|v| coder.encode(v, &mut made));
+        let factor = segment.code(number, at, &mut found).expect("code");
+        let made_factor = row.in_space(number).map(|v| coder.encode(v, &mut made));
         assert_eq!((factor, &found), (made_factor, &made), "row {at}");
         if let Some(factor) = factor {
             let mut estimates = Vec::new();
@@ -82,7 +83,7 @@ fn check_codes(segment: &Segment, rows: &[Row]) {
                 1 => None,
                 _ => Some(&mut accept),
             };
-            let compared = segment.scan_codes(&query, rows, 4, accept, &mut nearest);
+            let compared = segment.scan_codes(number, &query, rows, 4, accept, &mut nearest);
             assert_eq!(compared.expect("codes"), expected.len() as u64);
             let found: Vec<_> = nearest.into_rows();
             assert!(found.iter().all(|one| one.source == 4));
@@ -120,10 +121,10 @@ fn check_rows(segment: &Segment, rows: &[Row]) {
             row.source_id.as_deref()
         );
         assert_eq!(segment.tags(at).expect("tags"), row.tags);
-        assert_eq!(
-            segment.vector(at).expect("vector").as_deref(),
-            row.vector.as_deref()
-        );
+        for space in [SpaceNumber::MAIN, OTHER, SpaceNumber::new(1)] {
+            let vector = segment.vector(space, at).expect("vector");
+            assert_eq!(vector.as_deref(), row.in_space(space));
+        }
         assert_eq!(segment.stored(at).expect("stored"), row.stored);
         for at_seq in [
             row.fields.commit_seq,
@@ -326,8 +327,11 @@ fn check_run(segment: &Segment, rows: &[Row], run: &Run) {
     let mut times: Vec<i64> = inside().map(|(_, row)| row.fields.event_time_us).collect();
     times.sort_unstable();
     check_windows(segment, rows, run, &times);
-    let vectors = inside().filter(|(_, row)| row.vector.is_some()).count();
-    assert_eq!(segment.vectors_in(run).expect("vectors"), vectors as u64);
+    for space in [SpaceNumber::MAIN, OTHER] {
+        let vectors = inside().filter(|(_, row)| row.in_space(space).is_some());
+        let found = segment.vectors_in(space, run).expect("vectors");
+        assert_eq!(found, vectors.count() as u64);
+    }
     let middle = times.get(times.len() / 2).copied().unwrap_or(0);
     for (from, to) in [
         (i64::MIN, i64::MAX),
@@ -397,10 +401,15 @@ pub fn answers(segment: &Segment) -> Result<String, SegmentError> {
         writeln!(
             out,
             "{parts:?} {:?} {:?} {:?}",
-            segment.vector(row)?,
+            (
+                segment.vector(SpaceNumber::MAIN, row)?,
+                segment.vector(OTHER, row)?
+            ),
             {
-                let mut code = Vec::new();
-                (segment.code(row, &mut code)?, code)
+                let (mut code, mut other) = (Vec::new(), Vec::new());
+                let factor = segment.code(SpaceNumber::MAIN, row, &mut code)?;
+                let factors = (factor, segment.code(OTHER, row, &mut other)?);
+                (factors, code, other)
             },
             segment.stored(row)?
         )

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use chronolith_segments::{
-    Partition, Population, Postings, RowFields, Run, ScopeEntry, ScopeRanges, SegmentError, Stored,
-    TermEntry, TermStream, TermVisit, TimeOrder, Zone,
+    Partition, Population, Postings, RowFields, Run, ScopeEntry, ScopeRanges, SegmentError,
+    SpaceNumber, Stored, TermEntry, TermStream, TermVisit, TimeOrder, Zone,
 };
 use roaring::RoaringBitmap;
 
@@ -119,8 +119,12 @@ impl Partition for Plain<'_> {
         self.0.find(scope_key, id, at_seq)
     }
 
-    fn vector(&self, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
-        self.0.vector(row)
+    fn vectors(&self, space: SpaceNumber) -> u32 {
+        self.0.vectors(space)
+    }
+
+    fn vector(&self, space: SpaceNumber, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
+        self.0.vector(space, row)
     }
 
     fn stored(&self, row: u32) -> Result<Stored> {

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use roaring::RoaringBitmap;
 
 use crate::memory::MemoryVfs;
-use crate::naive::{DIM, Naive, Row, dir, open, spec, write_all};
+use crate::naive::{DIM, Naive, OTHER_DIM, Row, dir, open, spec_of_two, write_all};
 use crate::oracle::check;
 use crate::plain::Plain;
 
@@ -85,18 +85,28 @@ fn row() -> impl Strategy<Value = Row> {
         0..5,
     );
     let vector = prop::option::of(prop::collection::vec(any::<u8>(), DIM as usize * 4));
-    (scope, id, fields(), tags, (terms, name(), vector, stored())).prop_map(
-        |(scope, id, fields, tags, (terms, source_id, vector, stored))| Row {
-            scope: Scope::parse(scope).expect("a scope"),
-            id,
-            fields,
-            tags: tags.into_iter().map(str::to_owned).collect(),
-            terms: terms.into_iter().collect::<BTreeMap<_, _>>(),
-            source_id,
-            vector,
-            stored,
-        },
+    let other = prop::option::of(prop::collection::vec(any::<u8>(), OTHER_DIM as usize * 2));
+    let vectors = (vector, other);
+    (
+        scope,
+        id,
+        fields(),
+        tags,
+        (terms, name(), vectors, stored()),
     )
+        .prop_map(
+            |(scope, id, fields, tags, (terms, source_id, vectors, stored))| Row {
+                scope: Scope::parse(scope).expect("a scope"),
+                id,
+                fields,
+                tags: tags.into_iter().map(str::to_owned).collect(),
+                terms: terms.into_iter().collect::<BTreeMap<_, _>>(),
+                source_id,
+                vector: vectors.0,
+                other: vectors.1,
+                stored,
+            },
+        )
 }
 
 /// Rows with distinct seqs, some of them dropped, split over up to three partitions.
@@ -153,7 +163,7 @@ proptest! {
         let mut expected: Vec<Row> = case.parts.iter().flatten()
             .filter(|(_, keep)| *keep).map(|(row, _)| row.clone()).collect();
         expected.sort_by(|a, b| a.place().cmp(&b.place()));
-        let flushed = write_segment(&vfs, dir(), &spec(1), &inputs).expect("written");
+        let flushed = write_segment(&vfs, dir(), &spec_of_two(1), &inputs).expect("written");
         check(&open(&vfs, &flushed, mode(case.positioned)), &expected);
         for (part, remap) in case.parts.iter().zip(&flushed.remap) {
             prop_assert_eq!(part.len(), remap.len());
@@ -168,12 +178,12 @@ proptest! {
         let mut segments = Vec::new();
         for (number, input) in (2..).zip(&inputs).filter(|(_, input)| !input.keep.is_empty()) {
             let input = MergeInput { partition: input.partition, keep: input.keep.clone() };
-            let written = write_segment(&vfs, dir(), &spec(number), &[input]).expect("written");
+            let written = write_segment(&vfs, dir(), &spec_of_two(number), &[input]).expect("written");
             segments.push(open(&vfs, &written, mode(!case.positioned)));
         }
         let inputs: Vec<MergeInput<'_>> = segments.iter()
             .map(|segment| MergeInput { partition: segment, keep: (0..segment.zone().rows).collect() }).collect();
-        let merged = write_segment(&vfs, dir(), &spec(9), &inputs).expect("written");
+        let merged = write_segment(&vfs, dir(), &spec_of_two(9), &inputs).expect("written");
         check(&open(&vfs, &merged, mode(case.positioned)), &expected);
         prop_assert_eq!(merged.meta.zone, flushed.meta.zone);
 
@@ -190,7 +200,7 @@ proptest! {
             if fast.iter().all(|input| input.keep.is_empty()) {
                 continue;
             }
-            let spec = spec(20 + u64::from(dropped));
+            let spec = spec_of_two(20 + u64::from(dropped));
             let fast = write_segment(&vfs, dir(), &spec, &fast).expect("written");
             let slow = write_segment(&MemoryVfs::default(), dir(), &spec, &slow).expect("written");
             prop_assert_eq!(fast, slow);
@@ -202,7 +212,7 @@ fn round_trip(rows: Vec<Row>) {
     let vfs = MemoryVfs::default();
     let mut expected = rows.clone();
     expected.sort_by(|a, b| a.place().cmp(&b.place()));
-    let written = write_all(&vfs, &spec(1), rows);
+    let written = write_all(&vfs, &spec_of_two(1), rows);
     for mode in [ReadMode::Mapped, ReadMode::Positioned] {
         check(&open(&vfs, &written, mode), &expected);
     }
@@ -249,7 +259,7 @@ fn no_rows_and_rows_outside_the_bucket_are_refused() {
     let error = write_segment(
         &vfs,
         dir(),
-        &spec(1),
+        &spec_of_two(1),
         &[MergeInput {
             partition: &empty,
             keep: RoaringBitmap::new(),
@@ -260,7 +270,7 @@ fn no_rows_and_rows_outside_the_bucket_are_refused() {
         let vfs = MemoryVfs::default();
         write_all(
             &vfs,
-            &spec(1),
+            &spec_of_two(1),
             vec![Row::plain("a", "x", i64::MAX / 2, 1, "w")],
         )
     });
@@ -303,8 +313,8 @@ fn chat_turns(count: u64) -> Vec<Row> {
 fn a_record_takes_few_bytes_and_a_dictionary_makes_it_fewer() {
     let vfs = MemoryVfs::default();
     let rows = chat_turns(12_000);
-    let plain = write_all(&vfs, &spec(1), rows.clone());
-    let mut with_dictionary = spec(2);
+    let plain = write_all(&vfs, &spec_of_two(1), rows.clone());
+    let mut with_dictionary = spec_of_two(2);
     with_dictionary.train_dictionary = true;
     let trained = write_all(&vfs, &with_dictionary, rows.clone());
     let segment = open(&vfs, &trained, ReadMode::Mapped);

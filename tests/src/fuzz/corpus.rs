@@ -12,8 +12,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use chronolith::{ReadMode, Record, Scope, SourceClass, Store};
-use chronolith_segments::{OpRef, PutMode, encode_batch};
+use chronolith::{Batch, ReadMode, Record, Scope, SourceClass, Store, VectorFormat, VectorSpace};
+use chronolith_segments::{OpRef, PutMode, SpaceNumber, StoredVectors, encode_batch};
 use chronolith_vfs::{Env, SimVfs};
 use chronolith_wal::{Log, LogOptions, Recovered, STATUS_NAME, log_name};
 
@@ -56,6 +56,10 @@ pub fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     }
     seeds.push(("segment", "odd-runs".into(), merged(40)));
     seeds.extend(batches().map(|(name, bytes)| ("batch", name.into(), bytes)));
+    seeds.push(("batch", "odd-spaces".into(), batch_of_spaces()));
+    for (corpus, ending) in [("segment", ".seg"), ("manifest", ".a")] {
+        seeds.push((corpus, "odd-spaces".into(), of_spaces(ending)));
+    }
     from_log(&mut seeds);
     seeds.extend(super::seal::seeds().map(|(name, bytes)| ("seal", name.into(), bytes)));
     seeds.extend(matrices().map(|(name, bytes)| ("npy", format!("valid-{name}"), bytes)));
@@ -99,6 +103,53 @@ fn merged(rows: u32) -> Vec<u8> {
     store.compact(true, &mut |_| {}).expect("compacted");
     let name = files(&disk, ".seg").pop().expect("a segment");
     disk.content(&name).expect("there")
+}
+
+/// The newest file of a store with vectors in two spaces. No store of this build expects its
+/// number, so it is not taken everywhere.
+fn of_spaces(ending: &str) -> Vec<u8> {
+    let Base { env, disk } = build(10);
+    let env = env.with_vfs(disk.clone());
+    let store = Store::open(DIR, options(&env, ReadMode::Mapped)).expect("opened");
+    let space = VectorSpace {
+        model: "other".into(),
+        dim: 3,
+        format: VectorFormat::F32,
+        normalised: false,
+    };
+    store.add_space("next", &space).expect("added");
+    let scope = Scope::parse("user/ana").expect("a scope");
+    let mut batch = Batch::new();
+    for at in 0..4_u8 {
+        let record = Record::new(scope.clone(), format!("n{at}"), 0, "some words");
+        batch.upsert(match at {
+            0 => record,
+            _ => record.vector_in("next", vec![f32::from(at), 1.0, 2.0]),
+        });
+    }
+    store.write(batch).expect("written");
+    store.flush().expect("flushed");
+    let mut names = files(&disk, ending);
+    names.sort();
+    let name = names.pop().expect("a file");
+    disk.content(&name).expect("there")
+}
+
+/// Of a store with a second space; one without refuses it.
+fn batch_of_spaces() -> Vec<u8> {
+    let scope = Scope::parse("user/ana").expect("a scope");
+    let record = Record::new(scope, "a", 1_700_000_000_000_000, "some words");
+    let mut vectors = StoredVectors::main(Some(vec![1, 60, 2, 60, 3, 60, 4, 60]));
+    vectors.put(SpaceNumber::new(1), vec![0, 60, 0, 0]);
+    let op = OpRef::Put {
+        mode: PutMode::Upsert,
+        record: &record,
+        vectors: &vectors,
+        known_since_us: Some(1_600_000_000_000_000),
+    };
+    let mut bytes = Vec::new();
+    encode_batch(&[op], 1_700_000_000_000_000, &mut bytes).expect("small");
+    bytes
 }
 
 /// Logs of two files, whose first says that it has a successor and is nothing without that; and
@@ -205,11 +256,13 @@ fn batches() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
         attributes: "{\"k\":1}".into(),
         ..Record::new(scope.clone(), "id-2", -5, "staging proxy 8443")
     };
-    let put = |record, vector| OpRef::Put {
+    let put = |record, vectors| OpRef::Put {
         mode: PutMode::Upsert,
         record,
-        vector,
+        vectors,
+        known_since_us: None,
     };
+    let main = StoredVectors::main(Some(vec![1, 60, 2, 60, 3, 60, 4, 60]));
     let (parent, child) = ("kinds", "kind-1");
     let encode = |ops: &[OpRef<'_>]| {
         let mut bytes = Vec::new();
@@ -217,8 +270,8 @@ fn batches() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
         bytes
     };
     let all = [
-        put(&plain, None),
-        put(&full, Some(&[1, 60, 2, 60, 3, 60, 4, 60])),
+        put(&plain, StoredVectors::NONE),
+        put(&full, &main),
         OpRef::Delete {
             scope: &scope,
             id: "r4",

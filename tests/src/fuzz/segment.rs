@@ -6,11 +6,11 @@ use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use chronolith_compaction::{Clusterer, RunPolicy};
-use chronolith_segments::format::FORMAT_VERSION;
+use chronolith_segments::format::{FORMAT_VERSION, ONE_SPACE};
 use chronolith_segments::{
-    Description, MergeInput, Partition, ReadMode, SalvagedSegment, ScopeRanges, ScopeSelector,
-    Segment, SegmentError, SegmentSpec, TermVisit, TimeOrder, VectorRuns, segment_file_name,
-    write_segment, write_segment_clustered,
+    Description, MergeInput, NumberedSpace, Partition, ReadMode, SalvagedSegment, ScopeRanges,
+    ScopeSelector, Segment, SegmentError, SegmentSpec, SpaceNumber, TermVisit, TimeOrder,
+    VectorRuns, segment_file_name, write_segment, write_segment_clustered,
 };
 
 use super::Forge;
@@ -83,7 +83,9 @@ fn read_row(segment: &Segment, row: u32) {
     let _ = segment.stored(row);
     let _ = segment.source_id(row);
     let _ = segment.tags(row);
-    let _ = segment.vector(row);
+    for own in segment.spaces() {
+        let _ = segment.vector(own.number, row);
+    }
     let scope = segment.scope_key(row).map(|key| key.to_vec());
     if let (Ok(scope), Ok(id)) = (scope, segment.id(row)) {
         let _ = segment.find(&scope, &id, u64::MAX);
@@ -113,17 +115,8 @@ fn read_scopes(segment: &Segment) -> Result<(), SegmentError> {
                 if let Ok(Some(rows)) = segment.tag_rows("ops") {
                     segment.rows_in_run(&run, &rows);
                 }
-                if let Ok(Some(runs)) = segment.vector_runs() {
-                    read_runs(segment, runs, &run.rows);
-                }
-                if let Some(vectors) = segment.vectors() {
-                    let dim = segment.vector_space().map_or(1, |space| space.dim as usize);
-                    let (mut found, mut scores) = (Vec::new(), Vec::new());
-                    let query = vec![0.5; dim];
-                    let rows = run.rows.start..run.rows.end.min(run.rows.start + ROWS_READ);
-                    let listed: Vec<u32> = rows.clone().collect();
-                    let _ = vectors.score_range(&query, rows, &mut found, &mut scores);
-                    let _ = vectors.score_rows(&query, &listed, &mut found, &mut scores);
+                for own in segment.spaces() {
+                    read_vectors(segment, own, &run.rows);
                 }
             }
         }
@@ -131,9 +124,23 @@ fn read_scopes(segment: &Segment) -> Result<(), SegmentError> {
     Ok(())
 }
 
-fn read_runs(segment: &Segment, runs: &VectorRuns, rows: &Range<u32>) {
-    let dim = segment.vector_space().map_or(1, |space| space.dim as usize);
-    let (query, mut scores) = (vec![0.5; dim], Vec::new());
+fn read_vectors(segment: &Segment, own: &NumberedSpace, rows: &Range<u32>) {
+    let query = vec![0.5; own.space.dim as usize];
+    if let Ok(Some(runs)) = segment.vector_runs(own.number) {
+        read_runs(&query, runs, rows);
+    }
+    let _ = segment.codes(own.number);
+    if let Some(vectors) = segment.vectors_of(own.number) {
+        let (mut found, mut scores) = (Vec::new(), Vec::new());
+        let rows = rows.start..rows.end.min(rows.start + ROWS_READ);
+        let listed: Vec<u32> = rows.clone().collect();
+        let _ = vectors.score_range(&query, rows, &mut found, &mut scores);
+        let _ = vectors.score_rows(&query, &listed, &mut found, &mut scores);
+    }
+}
+
+fn read_runs(query: &[f32], runs: &VectorRuns, rows: &Range<u32>) {
+    let mut scores = Vec::new();
     for scope in runs.scopes_in(rows) {
         let mut next = scope.rows.start;
         for run in scope.runs.clone() {
@@ -146,7 +153,7 @@ fn read_runs(segment: &Segment, runs: &VectorRuns, rows: &Range<u32>) {
             next = of_run.end;
         }
         assert_eq!(next, scope.rows.end, "runs end with their scope");
-        let _ = runs.score(&query, scope.runs.clone(), &mut scores);
+        let _ = runs.score(query, scope.runs.clone(), &mut scores);
         let _ = runs.centroids(scope.runs.clone());
     }
 }
@@ -219,7 +226,11 @@ pub(super) fn run_merge(bytes: &[u8]) -> bool {
         store_id: segment.store_id(),
         file_number: file_number ^ 1,
         analyzer_id: "default-2/english".into(),
-        vector_space: segment.vector_space().cloned(),
+        spaces: segment.spaces().cloned().collect(),
+        layout: segment
+            .spaces()
+            .last()
+            .map_or(SpaceNumber::MAIN, |own| own.number),
         token_counter: segment.token_counter(),
         bucket: segment.bucket(),
         lineage: vec![file_number],
@@ -362,10 +373,22 @@ fn take_apart(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(parts)
 }
 
+/// The format version by what the facts say of vector spaces: their flag stands behind the
+/// analyzer's name, which is short.
+fn version_of(facts: &[u8]) -> u32 {
+    const LISTED: u8 = 2;
+    let name = facts.first().copied().map_or(0, usize::from);
+    match facts.get(1 + name) {
+        Some(&LISTED) => FORMAT_VERSION,
+        _ => ONE_SPACE,
+    }
+}
+
 fn put_together(parts: &[Vec<u8>]) -> Vec<u8> {
     let part = |at: usize| parts.get(at).map_or(&[][..], Vec::as_slice);
+    let version = version_of(part(1));
     let mut bytes = b"chronseg".to_vec();
-    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&version.to_le_bytes());
     bytes.extend_from_slice(&fixed::<24>(part(0)));
     bytes.resize(HEADER, 0);
     let identity = bytes[IDENTITY].to_vec();
@@ -393,7 +416,7 @@ fn put_together(parts: &[Vec<u8>]) -> Vec<u8> {
         bytes.extend_from_slice(&u32::try_from(len).expect("small").to_le_bytes());
     }
     bytes.extend_from_slice(&[0; 16]);
-    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&version.to_le_bytes());
     bytes.extend_from_slice(&[0; 4]);
     bytes.extend_from_slice(b"gesnorhc");
     patch(&mut bytes);

@@ -14,6 +14,7 @@ mod catalog;
 mod faults;
 mod recovery_faults;
 mod self_test;
+mod spaces;
 mod stops;
 mod upgrade;
 

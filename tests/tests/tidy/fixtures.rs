@@ -10,17 +10,19 @@ struct Format {
     fixtures: &'static [(u32, &'static [&'static str])],
 }
 
-const FORMATS: [Format; 8] = [
+const FORMATS: [Format; 9] = [
     Format {
         path: "engine/src/manifest/format.rs",
         constant: "FORMAT_VERSION",
-        fixtures: &[(
-            0,
-            &[
-                "engine/tests/golden/manifest-0.hex",
-                "engine/tests/golden/current-0.hex",
-            ],
-        )],
+        fixtures: &[
+            (0, &["engine/tests/golden/manifest-0.hex"]),
+            (1, &["engine/tests/golden/manifest-1.hex"]),
+        ],
+    },
+    Format {
+        path: "engine/src/manifest/pointer.rs",
+        constant: "FORMAT_VERSION",
+        fixtures: &[(0, &["engine/tests/golden/current-0.hex"])],
     },
     Format {
         path: "engine/src/manifest/side_file.rs",
@@ -48,7 +50,7 @@ const FORMATS: [Format; 8] = [
         fixtures: &[(0, &["engine/tests/golden/backup-0.hex"])],
     },
     Format {
-        // Versions before the newest are refused.
+        // Versions before 3 are refused.
         path: "segments/src/format/mod.rs",
         constant: "FORMAT_VERSION",
         fixtures: &[
@@ -56,6 +58,7 @@ const FORMATS: [Format; 8] = [
             (1, &["segments/tests/golden/segment_v1.txt"]),
             (2, &["segments/tests/golden/segment_v2.txt"]),
             (3, &["segments/tests/golden/segment_v3.txt"]),
+            (4, &["segments/tests/golden/segment_v4.txt"]),
         ],
     },
     Format {
@@ -64,6 +67,7 @@ const FORMATS: [Format; 8] = [
         fixtures: &[
             (1, &["segments/tests/golden/batch.txt"]),
             (2, &["segments/tests/golden/batch-2.txt"]),
+            (3, &["segments/tests/golden/batch-3.txt"]),
         ],
     },
     Format {

@@ -41,6 +41,7 @@ pub(crate) enum Command {
     Get(Get),
     Forget(Forget),
     Stats(Stats),
+    Spaces(Spaces),
     Inspect(Inspect),
     Verify(Verify),
     Repair(Repair),
@@ -118,8 +119,8 @@ pub(crate) struct Init {
 Each line is one object. Required: id (string), ts (µs since the epoch, or
 RFC 3339), scope, text. Optional: summary, tags, speaker, source, source_class
 (user_confirmed, tool_output, project_file, web, model_summary), importance
-(0 to 1), source_id, vector, impacts (an object of tokens and weights),
-attributes (an object). Other keys are kept in attributes. Blank lines are skipped.
+(0 to 1), source_id, vector, vectors (an object of vector spaces and lists),
+impacts (an object of tokens and weights), attributes (an object). Other keys are kept in attributes. Blank lines are skipped.
 
 Bad lines are reported with number, field and reason; good ones are stored all
 the same, and stay. A record whose (scope, id) is taken takes the old one's place.
@@ -208,6 +209,9 @@ pub(crate) struct Query {
     /// Its row, from 0
     #[arg(long, value_name = "I", requires = "vector")]
     pub(crate) row: Option<u64>,
+    /// Compare vectors of this space instead of the default one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) space: Option<String>,
     /// How many hits
     #[arg(short, long, value_name = "N", default_value_t = 10)]
     pub(crate) k: usize,
@@ -375,6 +379,51 @@ pub(crate) struct Stats {
     /// The store
     pub(crate) store: PathBuf,
     /// Print the counts as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List, add, fill and drop vector spaces
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A store keeps the vectors of several embedders apart, each in a space of its own.
+A record may have a vector in any of them; where none is named the default is
+meant (*). To move to another embedder: add a space, fill it, make it the default
+once it is full, and drop the old one. The old one serves meanwhile. Filling takes
+records that lack a vector alone, so it goes on where it was interrupted.
+
+Several flags are done in this order: add, fill, default, drop.
+
+Examples:
+  chronolith spaces memory
+  chronolith spaces memory --add next --fill next
+  chronolith spaces memory --default next --drop main
+  chronolith spaces memory --add minilm --dim 384 --model MiniLM")]
+pub(crate) struct Spaces {
+    /// The store
+    pub(crate) store: PathBuf,
+    /// Add a space of the built-in embedder, or of your own with --dim and --model
+    #[arg(long, value_name = "NAME")]
+    pub(crate) add: Option<String>,
+    /// Vectors of the new space come from the caller and have N components
+    #[arg(long, value_name = "N", requires = "add", requires = "model")]
+    pub(crate) dim: Option<u32>,
+    /// Name of the new space's embedder
+    #[arg(long, value_name = "MODEL", requires = "dim")]
+    pub(crate) model: Option<String>,
+    /// Precision of vectors of the new space
+    #[arg(long, value_enum, default_value = "f16")]
+    pub(crate) vector_format: VectorFormatChoice,
+    /// Give records that lack a vector in a space of the built-in embedder one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) fill: Option<String>,
+    /// Make this space the default
+    #[arg(long, value_name = "NAME")]
+    pub(crate) default: Option<String>,
+    /// Drop this space with its vectors
+    #[arg(long, value_name = "NAME")]
+    pub(crate) drop: Option<String>,
+    /// Print the spaces as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

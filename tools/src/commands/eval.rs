@@ -195,7 +195,7 @@ fn open_vectors(
         }
         return Ok(None);
     };
-    let Some(space) = &settings.vector_space else {
+    let Some(space) = settings.default_space() else {
         return Err(Failure::Failed(
             "the store keeps no vectors; leave --vectors out".into(),
         ));

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Export) -> Result<(), Failure> {
             })
             .collect::<Result<_, _>>()?,
     };
-    let matrix = match (&args.vectors, &settings.vector_space) {
+    let matrix = match (&args.vectors, settings.default_space()) {
         (None, _) => None,
         (Some(path), Some(space)) => Some(MatrixWriter::create(path, space.dim as usize)?),
         (Some(_), None) => {

@@ -97,6 +97,13 @@ fn print(stored: &StoredRecord) -> Result<(), Failure> {
             field(name, value)?;
         }
     }
+    for one in &record.vectors {
+        let components = one.vector.len();
+        field(
+            "vector",
+            format!("{components} components in space {}", one.space),
+        )?;
+    }
     field("length", format!("{} tokens", stored.length))?;
     writeln!(out)?;
     for line in wrap(&record.text, 0, usize::MAX) {

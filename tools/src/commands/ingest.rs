@@ -87,7 +87,7 @@ fn options(durability: DurabilityChoice) -> Options {
 
 /// Opens and checks the vector file before anything is written.
 fn open_vectors(args: &Ingest, settings: &Settings) -> Result<Option<Matrix>, Failure> {
-    let space = settings.vector_space.as_ref();
+    let space = settings.default_space();
     if let Some(model) = &args.vector_model {
         let stored = space.map_or("none", |space| &space.model);
         if stored != model {
@@ -171,10 +171,7 @@ impl<'a> Ingester<'a> {
     ) -> Self {
         Self {
             store,
-            dim: settings
-                .vector_space
-                .as_ref()
-                .map(|space| space.dim as usize),
+            dim: settings.default_space().map(|space| space.dim as usize),
             builtin: files::has_builtin(settings),
             vectors,
             default_scope,
@@ -338,7 +335,14 @@ fn parse(
 /// About how many bytes a record takes in a batch.
 fn weight(record: &Record) -> usize {
     let tags: usize = record.tags.iter().map(|tag| tag.len() + 2).sum();
-    let vector = record.vector.as_ref().map_or(0, |vector| vector.len() * 4);
+    let named = record.vectors.iter().map(|one| one.vector.len());
+    let vector = record
+        .vector
+        .iter()
+        .map(Vec::len)
+        .chain(named)
+        .sum::<usize>()
+        * 4;
     let summary = record.summary.as_ref().map_or(0, String::len);
     let impacts: usize = record
         .impacts

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use chronolith::manifest::names::{DataKind, DataName, ManifestName, WAL_DIR};
-use chronolith::manifest::{self, Manifest};
+use chronolith::manifest::{self, Manifest, VectorSpace};
 use chronolith_segments::Description;
 use chronolith_vfs::{Env, Vfs};
 use chronolith_wal::{Log, LogOptions, list_logs, log_name, parse_log_name};
@@ -67,6 +67,9 @@ fn hex(id: &[u8]) -> String {
 fn manifest_json(manifest: &Manifest) -> Value {
     let mut value = serde_json::to_value(manifest).unwrap_or_default();
     value["store_id"] = hex(&manifest.store_id).into();
+    if let Some(table) = &manifest.settings.spaces {
+        value["settings"]["spaces"] = serde_json::to_value(table).unwrap_or_default();
+    }
     value["created"] = times::show(manifest.created_us).into();
     // Digests are 128 bits wide: more than a JSON number carries everywhere.
     for (entry, shown) in manifest
@@ -110,16 +113,32 @@ fn show_manifest(manifest: &Manifest, store: Option<&Path>, as_json: bool) -> Re
         ),
     )?;
     line("analyzer", settings.analyzer.clone())?;
-    let vectors = settings.vector_space.as_ref();
-    line(
-        "vectors",
-        vectors.map_or("none".into(), |space| {
-            format!(
-                "{}, {} components, {:?}",
-                space.model, space.dim, space.format
-            )
-        }),
-    )?;
+    let shown = |space: &VectorSpace| {
+        let (model, dim, format) = (&space.model, space.dim, space.format);
+        format!("{model}, {dim} components, {format:?}")
+    };
+    match &settings.spaces {
+        None => {
+            let vectors = settings.vector_space.as_ref();
+            line("vectors", vectors.map_or("none".into(), shown))?;
+        }
+        Some(table) => {
+            for own in &table.spaces {
+                let mark = if own.number == table.default {
+                    ", the default"
+                } else {
+                    ""
+                };
+                let what = format!(
+                    "space {} ({}), {}{mark}",
+                    own.name,
+                    own.number,
+                    shown(&own.space)
+                );
+                line("vectors", what)?;
+            }
+        }
+    }
     line(
         "buckets",
         format!(
@@ -172,6 +191,14 @@ fn segment_json(segment: &Description) -> Value {
                 "bytes": section.bytes, "blocks": section.blocks})
         })
         .collect();
+    let spaces: Vec<Value> = segment
+        .spaces
+        .iter()
+        .map(|(own, vectors)| {
+            json!({"number": own.number.get(), "name": own.name, "model": own.space.model,
+                "dim": own.space.dim, "vectors": vectors})
+        })
+        .collect();
     json!({
         "file_number": meta.file.file_number,
         "bytes": meta.file.bytes,
@@ -184,6 +211,7 @@ fn segment_json(segment: &Description) -> Value {
         "bucket_end_us": meta.bucket.end_us,
         "rows": meta.zone.rows,
         "vectors": meta.zone.vectors,
+        "spaces": spaces,
         "scopes": meta.zone.scopes,
         "terms": counts.terms,
         "postings": counts.postings,
@@ -232,6 +260,19 @@ fn show_segment(segment: &Description, as_json: bool) -> Result<(), Failure> {
             meta.zone.rows, meta.zone.vectors, meta.zone.scopes
         ),
     )?;
+    for (own, vectors) in segment
+        .spaces
+        .iter()
+        .filter(|(own, _)| !own.number.is_main())
+    {
+        let what = format!(
+            "space {} ({}), {vectors} vectors of {}",
+            own.name,
+            own.number.get(),
+            own.space.model
+        );
+        line("vectors", what)?;
+    }
     line(
         "words",
         format!(

@@ -13,6 +13,7 @@ mod query;
 mod quickstart;
 mod repair;
 mod restore;
+mod spaces;
 mod stats;
 mod verify;
 
@@ -34,6 +35,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Get(args) => get::run(&args),
         Command::Forget(args) => forget::run(&args),
         Command::Stats(args) => stats::run(&args),
+        Command::Spaces(args) => spaces::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Repair(args) => repair::run(&args),

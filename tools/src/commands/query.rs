@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use chronolith::manifest::Settings;
+use chronolith::manifest::{Settings, VectorSpace};
 use chronolith::{
     Clause, Mode, PackPolicy, Request, Response, ScopeSelector, SourceClass, TextQuery, TokenBudget,
 };
@@ -186,18 +186,43 @@ fn add_vector(
     settings: &Settings,
 ) -> Result<Request, Failure> {
     if let (Some(path), Some(row)) = (&args.vector, args.row) {
-        return Ok(request.vector(query_row(path, row, settings)?));
+        let vector = query_row(path, row, space_of(args, settings)?)?;
+        return Ok(in_space(request, args, vector));
     }
+    let has_builtin = match &args.space {
+        Some(_) => space_of(args, settings)?.is_some_and(files::is_builtin),
+        None => files::has_builtin(settings),
+    };
     let wants = args.ranking.mode();
-    let text = meant.filter(|_| wants != Mode::Sparse && files::has_builtin(settings));
+    let text = meant.filter(|_| wants != Mode::Sparse && has_builtin);
     Ok(match text.and_then(files::embed) {
-        Some(vector) => request.vector(vector).vector_model(chronolith_embed::ID),
+        Some(vector) => in_space(request, args, vector).vector_model(chronolith_embed::ID),
         None => request,
     })
 }
 
-fn query_row(path: &Path, row: u64, settings: &Settings) -> Result<Vec<f32>, Failure> {
-    let Some(space) = &settings.vector_space else {
+fn in_space(request: Request, args: &Query, vector: Vec<f32>) -> Request {
+    match &args.space {
+        Some(name) => request.vector_in(name.as_str(), vector),
+        None => request.vector(vector),
+    }
+}
+
+/// The space that is meant; none in a store without vectors.
+fn space_of<'s>(args: &Query, settings: &'s Settings) -> Result<Option<&'s VectorSpace>, Failure> {
+    let Some(name) = &args.space else {
+        return Ok(settings.default_space());
+    };
+    match settings.space_named(name) {
+        Some(space) => Ok(Some(space)),
+        None => Err(Failure::Failed(format!(
+            "the store has no vector space {name}; `chronolith spaces` lists them"
+        ))),
+    }
+}
+
+fn query_row(path: &Path, row: u64, space: Option<&VectorSpace>) -> Result<Vec<f32>, Failure> {
+    let Some(space) = space else {
         return Err(Failure::Failed(
             "the store keeps no vectors; ask in words".into(),
         ));

@@ -70,6 +70,14 @@ fn print(counts: &Counts) -> Result<(), Failure> {
         _ => "none".to_owned(),
     };
     line("vectors", vectors)?;
+    if counts.spaces.len() > 1 {
+        for own in &counts.spaces {
+            let mark = if own.is_default { ", the default" } else { "" };
+            let (vectors, dim) = (own.vectors, own.dim);
+            let what = format!("{vectors} of {} ({dim} components)", clean(&own.embedder));
+            line("", format!("space {}: {what}{mark}", own.name))?;
+        }
+    }
     line(
         "commit seq",
         format!("{} (flushed up to {})", counts.seq, counts.flushed_seq),

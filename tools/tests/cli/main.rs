@@ -16,5 +16,6 @@ mod quality;
 mod quickstart;
 mod repair;
 mod round_trip;
+mod spaces;
 mod support;
 mod syntax;

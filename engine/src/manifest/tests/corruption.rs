@@ -227,7 +227,7 @@ fn a_newer_format_is_refused_by_name() {
             error,
             ManifestError::NewerFormat {
                 found: 7,
-                supported: 0,
+                supported: 1,
                 ..
             }
         ),

@@ -33,6 +33,7 @@ pub(super) fn settings() -> Settings {
             format: VectorFormat::F16,
             normalised: true,
         }),
+        spaces: None,
         token_counter: "bytes4/1".to_owned(),
         bucket_base_us: DAY_US,
         bucket_ladder: vec![1, 7, 28, 84, 364],

@@ -94,7 +94,7 @@ pub(super) fn scan(
     let mut passes = |row: u32| view.passes(row);
     let accept: Option<Accept<'_>> = if ask { Some(&mut passes) } else { None };
     let partition = view.partition();
-    let codes = partition.scan_codes(query, rows, source, accept, nearest)?;
+    let codes = partition.scan_codes(view.space, query, rows, source, accept, nearest)?;
     counters.codes += codes;
     // A code has its factor, 4 bytes, beside it.
     counters.bytes += codes * (query.code_bytes() as u64 + 4);
@@ -112,7 +112,7 @@ fn score(
     top: &mut TopK<'_>,
     counters: &mut DenseCounters,
 ) -> Result<(), SegmentError> {
-    let margin = margin(scorer.dense.space);
+    let margin = margin(&scorer.dense.own.space);
     let place = |one: &Estimated| (one.source, one.row);
     found.sort_unstable_by(|a, b| {
         b.estimate

@@ -41,11 +41,18 @@ impl Scorer<'_> {
                 }
             }
             Rows::Runs(runs) => {
-                let (vector, format) = (self.dense.vector, self.dense.space.format);
+                let (vector, format) = (self.dense.vector, self.dense.own.space.format);
                 let partition = self.views[selected.index].partition();
                 for part in runs.iter().flat_map(parts) {
                     let Scored { rows, products } = &mut scored;
-                    partition.score_run(vector, format, &part, rows, products)?;
+                    partition.score_run(
+                        self.dense.own.number,
+                        vector,
+                        format,
+                        &part,
+                        rows,
+                        products,
+                    )?;
                     self.offer(selected.index, &mut scored, passes, top, counters)?;
                 }
             }
@@ -72,14 +79,19 @@ impl Scorer<'_> {
         rows: &[u32],
         scored: &mut Scored,
     ) -> Result<(), SegmentError> {
-        let (vector, format) = (self.dense.vector, self.dense.space.format);
+        let (vector, format) = (self.dense.vector, self.dense.own.space.format);
         let Scored {
             rows: found,
             products,
         } = scored;
-        self.views[index]
-            .partition()
-            .score_rows(vector, format, rows, found, products)
+        self.views[index].partition().score_rows(
+            self.dense.own.number,
+            vector,
+            format,
+            rows,
+            found,
+            products,
+        )
     }
 
     /// Offers what was scored, and empties it. Where `ask`, rows must still pass the filters.
@@ -99,7 +111,7 @@ impl Scorer<'_> {
         }
         let vectors = scored.rows.len() as u64;
         counters.vectors += vectors;
-        counters.bytes += vectors * self.dense.space.vector_bytes() as u64;
+        counters.bytes += vectors * self.dense.own.space.vector_bytes() as u64;
         scored.rows.clear();
         scored.products.clear();
         Ok(())

@@ -25,7 +25,7 @@ mod probe;
 mod select;
 mod share;
 
-use chronolith_segments::{Coder, SegmentError, VectorSpace};
+use chronolith_segments::{Coder, NumberedSpace, SegmentError};
 
 use super::clauses::{Phrases, Verdict};
 use super::order::{Candidate, TopK};
@@ -56,7 +56,7 @@ pub struct DenseCounters {
 
 /// The query of the dense channel over one request's views.
 pub(crate) struct Dense<'q> {
-    pub(crate) space: &'q VectorSpace,
+    pub(crate) own: &'q NumberedSpace,
     pub(crate) coder: &'q Coder,
     pub(crate) vector: &'q [f32],
     pub(crate) phrases: &'q Phrases,
@@ -140,7 +140,7 @@ impl Dense<'_> {
     /// are none.
     fn has_codes(&self, view: &View) -> bool {
         let partition = view.partition();
-        partition.code_seed() == Some(self.coder.seed()) || partition.zone().vectors == 0
+        partition.code_seed(view.space) == Some(self.coder.seed()) || view.vectors() == 0
     }
 
     /// Offers a row with its product, unless it cannot be among the best. `passes` is asked

@@ -99,7 +99,7 @@ fn parts_of(
     parts: &mut Vec<Part>,
 ) -> Result<Vec<InRuns>, SegmentError> {
     let (mut scopes, mut scores) = (Vec::new(), Vec::new());
-    let (Some(runs), Some(span)) = (view.partition().vector_runs()?, one.span()) else {
+    let (Some(runs), Some(span)) = (view.partition().vector_runs(view.space)?, one.span()) else {
         return Ok(scopes);
     };
     for scope in runs.scopes_in(&span) {

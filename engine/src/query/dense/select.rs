@@ -165,7 +165,7 @@ impl Selection<'_> {
         let view = self.view;
         let mut vectors = 0;
         for run in &runs {
-            vectors += self.partition().vectors_in(run)?;
+            vectors += self.partition().vectors_in(self.view.space, run)?;
         }
         let mut all_pass = true;
         for (run, dead) in view.runs.iter().zip(&view.dead_rows) {
@@ -198,9 +198,8 @@ impl Selection<'_> {
 
     /// True where so many rows, dead ones included, must be too many to score.
     fn proves_many(&self, rows: u64) -> bool {
-        let (zone, dead) = (self.partition().zone(), self.view.dead_rows.iter());
-        let dead: usize = dead.map(Vec::len).sum();
-        zone.vectors == zone.rows && rows.saturating_sub(dead as u64) > self.rows_max
+        let dead: usize = self.view.dead_rows.iter().map(Vec::len).sum();
+        self.view.all_have_vectors() && rows.saturating_sub(dead as u64) > self.rows_max
     }
 
     fn many(&self, runs: Vec<Run>) -> Selected {
@@ -331,8 +330,7 @@ impl Selection<'_> {
                 return Err(error);
             }
         }
-        let zone = self.partition().zone();
-        let vectors = if zone.vectors == zone.rows {
+        let vectors = if self.view.all_have_vectors() {
             rows.len() as u64
         } else {
             let mut vectors = 0;
@@ -367,8 +365,8 @@ impl Selection<'_> {
     }
 
     fn has_vector(&self, row: u32) -> Result<bool, SegmentError> {
-        let zone = self.partition().zone();
-        Ok(zone.vectors == zone.rows || self.partition().vector(row)?.is_some())
+        let view = self.view;
+        Ok(view.all_have_vectors() || view.partition().vector(view.space, row)?.is_some())
     }
 }
 

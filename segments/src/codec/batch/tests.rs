@@ -1,6 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::impacts::{IMPACT_FREQ_MAX, impact_weight};
+use crate::limits::TEXT_BYTES_MAX;
+use crate::record::SourceClass;
+use crate::space::SpaceNumber;
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z ]{0,12}", ".{0,6}", "[\u{4e00}-\u{4eff}]{0,9}"]
@@ -43,12 +47,23 @@ fn some_record() -> impl Strategy<Value = Record> {
 }
 
 fn some_op() -> impl Strategy<Value = Op> {
-    let vector = proptest::option::of(proptest::collection::vec(any::<u8>(), 0..9));
+    let vector = proptest::collection::vec(any::<u8>(), 0..9);
+    let vectors =
+        proptest::collection::btree_map(prop_oneof![3 => Just(0), 1 => any::<u8>()], vector, 0..3);
+    let vectors = vectors.prop_map(|of_spaces| {
+        let mut vectors = StoredVectors::default();
+        for (number, vector) in of_spaces {
+            vectors.put(SpaceNumber::new(number), vector);
+        }
+        vectors
+    });
+    let more = (vectors, proptest::option::weighted(0.2, any::<i64>()));
     prop_oneof![
-        3 => (any::<bool>(), some_record(), vector).prop_map(|(insert, record, vector)| Op::Put {
+        3 => (any::<bool>(), some_record(), more).prop_map(|(insert, record, more)| Op::Put {
             mode: if insert { PutMode::Insert } else { PutMode::Upsert },
             record: Box::new(record),
-            vector,
+            vectors: more.0,
+            known_since_us: more.1,
         }),
         1 => some_record().prop_map(|record| Op::Delete { scope: record.scope, id: record.id }),
     ]
@@ -130,35 +145,48 @@ fn a_huge_count_is_refused_before_anything_is_allocated() {
 fn later_ops_and_versions_are_named() {
     let bytes = |version, tag| [&[version, 0, 0, 0, 0, 0, 0, 0, 0, 1, tag][..], &[0; 9]].concat();
     assert_eq!(
-        decode_batch(&bytes(1, 5)),
-        Err(CodecError::UnknownOp { tag: 5, offset: 10 })
+        decode_batch(&bytes(1, 6)),
+        Err(CodecError::UnknownOp { tag: 6, offset: 10 })
     );
     assert_eq!(
-        decode_batch(&bytes(3, 1)),
-        Err(CodecError::Version { found: 3 })
+        decode_batch(&bytes(4, 1)),
+        Err(CodecError::Version { found: 4 })
     );
 }
 
 #[test]
-fn a_batch_without_impacts_is_of_the_first_version_and_one_with_is_not() {
+fn a_batch_is_of_the_oldest_version_that_has_what_is_in_it() {
     let scope = Scope::parse("a").expect("a scope");
     let mut record = Record::new(scope, "x", 0, "t");
     let mut versions = Vec::new();
-    for impacts in [vec![], vec![("t".to_owned(), 1.0)]] {
+    let mut in_space = StoredVectors::main(Some(vec![1]));
+    in_space.put(SpaceNumber::new(1), vec![2]);
+    let main = StoredVectors::main(Some(vec![1]));
+    let impacts = vec![("t".to_owned(), 1.0)];
+    for (impacts, vectors, known_since_us) in [
+        (vec![], &main, None),
+        (impacts.clone(), &main, None),
+        (impacts, &in_space, None),
+        (vec![], &main, Some(7)),
+    ] {
         record.impacts = impacts;
         let op = OpRef::Put {
             mode: PutMode::Upsert,
             record: &record,
-            vector: None,
+            vectors,
+            known_since_us,
         };
         let mut bytes = Vec::new();
         encode_batch(&[op], 0, &mut bytes).expect("small");
         versions.push(bytes[0]);
-        bytes[0] = PLAIN + BATCH_VERSION - bytes[0];
-        let error = decode_batch(&bytes).expect_err("the other version");
-        assert!(error.to_string().contains("does not fit"), "{error}");
+        for other in (PLAIN..=BATCH_VERSION).filter(|other| *other != versions[versions.len() - 1])
+        {
+            bytes[0] = other;
+            let error = decode_batch(&bytes).expect_err("another version");
+            assert!(error.to_string().contains("does not fit"), "{error}");
+        }
     }
-    assert_eq!(versions, [PLAIN, BATCH_VERSION]);
+    assert_eq!(versions, [PLAIN, IMPACTS, BATCH_VERSION, BATCH_VERSION]);
 }
 
 #[test]
@@ -168,7 +196,8 @@ fn a_batch_above_a_frame_is_refused_and_leaves_no_bytes() {
     let op = OpRef::Put {
         mode: PutMode::Upsert,
         record: &record,
-        vector: None,
+        vectors: StoredVectors::NONE,
+        known_since_us: None,
     };
     let mut out = vec![7];
     assert_eq!(

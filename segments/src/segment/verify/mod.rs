@@ -6,11 +6,13 @@
 //!
 //! | check | says |
 //! | --- | --- |
-//! | `rows` | columns, scope directory, zone, timelines, ids with order and filter, vectors with their codes |
+//! | `rows` | columns, scope directory, zone, timelines, ids with order and filter |
+//! | `vectors` | vectors of each space with presence, codes and runs |
 //! | `index` | postings and tags by row and by name; words, lengths and token costs against the stored text, analysed anew |
 
 mod index;
 mod rows;
+mod vectors;
 
 use std::path::Path;
 
@@ -21,6 +23,7 @@ use super::{Result, Segment};
 use crate::error::SegmentError;
 use crate::format::frame::HEADER_BYTES;
 use crate::format::{BLOCK_BYTES, ReadMode, Section, SectionKind};
+use crate::space::SpaceNumber;
 
 /// Findings after which a scrub stops: a file that is damaged all over needs no longer list.
 const FINDINGS_MAX: usize = 1000;
@@ -121,6 +124,13 @@ impl Segment {
             Err(missing) => missing,
         }
     }
+
+    fn damage_in(&self, kind: SectionKind, space: SpaceNumber, message: String) -> SegmentError {
+        match self.loaded.section_in(kind, space) {
+            Ok(section) => section.corrupt(0, message),
+            Err(missing) => missing,
+        }
+    }
 }
 
 /// The bytes before a section are zeros. Nobody reads them, so no checksum covers them; a disk
@@ -176,6 +186,16 @@ impl Found {
     /// Notes damage at the start of a section and goes on.
     fn damage(&mut self, segment: &Segment, kind: SectionKind, message: String) {
         self.note(Err(segment.damage(kind, message)));
+    }
+
+    /// As [`Found::damage`], of a section of a space.
+    fn damage_in(
+        &mut self,
+        segment: &Segment,
+        (kind, space): (SectionKind, SpaceNumber),
+        message: String,
+    ) {
+        self.note(Err(segment.damage_in(kind, space, message)));
     }
 
     fn note(&mut self, result: Result<()>) {

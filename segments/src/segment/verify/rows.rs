@@ -8,11 +8,6 @@ use crate::format::bytes::index;
 use crate::ids::{IdFilter, id_hash};
 use crate::read::Partition;
 use crate::segment::{Result, Segment};
-use crate::vectors::{CodeScratch, Coder, widen};
-
-/// How far from 1 the length of a stored unit vector may be: half precision rounds each
-/// component by up to 2^-11.
-const NORM_SLACK: f64 = 0.01;
 
 impl Segment {
     /// Sums and ranges of scope directory and zone are those of the columns; rows are in order.
@@ -128,82 +123,6 @@ impl Segment {
                     found.damage(self, SectionKind::IdFilter, message);
                 }
                 before = Some(place);
-            }
-        }
-        Ok(())
-    }
-
-    /// As many vectors as the footer says.
-    pub(super) fn check_vector_rows(&self, found: &mut Found) -> Result<()> {
-        let mut vectors = 0;
-        for row in 0..self.scopes.rows() {
-            vectors += u32::from(self.vector(row)?.is_some());
-        }
-        if vectors != self.zone().vectors {
-            let message = format!("{vectors} vectors, the footer has {}", self.zone().vectors);
-            found.damage(self, SectionKind::VectorRows, message);
-        }
-        Ok(())
-    }
-
-    /// Runs hold rows with a vector alone, and their radii bound.
-    pub(super) fn check_vector_runs(&self, found: &mut Found) -> Result<()> {
-        let (Some(runs), Some(vectors)) = (Self::vector_runs(self)?, self.vectors()) else {
-            return Ok(());
-        };
-        for message in runs.contradictions(vectors)? {
-            found.damage(self, SectionKind::VectorRuns, message);
-        }
-        Ok(())
-    }
-
-    /// Vectors are of finite numbers and, where the space asks for it, of unit length.
-    pub(super) fn check_vectors(&self, found: &mut Found) -> Result<()> {
-        let Some(space) = self.vector_space() else {
-            return Ok(());
-        };
-        for row in 0..self.scopes.rows() {
-            let Some(stored) = self.vector(row)? else {
-                continue;
-            };
-            let squares = widen(&stored, space.format)
-                .into_iter()
-                .map(|x| f64::from(x) * f64::from(x));
-            let norm = squares.sum::<f64>().sqrt();
-            if !norm.is_finite() || (space.normalised && (norm - 1.0).abs() > NORM_SLACK) {
-                let message = format!("the vector of row {row} has length {norm}");
-                found.damage(self, SectionKind::Vectors, message);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Segment {
-    /// There is a code for every vector, of this space and store.
-    pub(super) fn check_code_rows(&self, _: &mut Found) -> Result<()> {
-        self.codes().map(|_| ())
-    }
-
-    /// Codes and factors are those of the vectors.
-    pub(super) fn check_codes(&self, found: &mut Found) -> Result<()> {
-        let (Some(space), Some(codes)) = (self.vector_space(), self.codes()?) else {
-            return Ok(());
-        };
-        let coder = Coder::new(space, codes.seed());
-        let (mut stored, mut made, mut scratch) = (Vec::new(), Vec::new(), CodeScratch::default());
-        for row in 0..self.scopes.rows() {
-            let Some(vector) = self.vector(row)? else {
-                continue;
-            };
-            stored.clear();
-            made.clear();
-            let stored_factor = self.code(row, &mut stored)?;
-            let factor = coder.encode_with(&vector, &mut made, &mut scratch);
-            // By bits: a factor without a value differs from every factor that is made.
-            if stored_factor.map(f32::to_bits) != Some(factor.to_bits()) || stored != made {
-                let message = format!("the code of row {row} is not that of its vector");
-                found.damage(self, SectionKind::VectorCodes, message);
             }
         }
         Ok(())

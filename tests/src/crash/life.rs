@@ -249,6 +249,19 @@ impl Bed {
     /// # Errors
     /// The one that ended it.
     pub fn live(&self, script: &Script, oracle: &Shared) -> Result<(), Error> {
+        self.live_until(script, oracle, || ())
+    }
+
+    /// As [`Bed::live`], and calls `end` while the store is still open: what drops it closes it.
+    ///
+    /// # Errors
+    /// As [`Bed::live`].
+    pub fn live_until(
+        &self,
+        script: &Script,
+        oracle: &Shared,
+        end: impl FnOnce(),
+    ) -> Result<(), Error> {
         let strict = Self {
             strict: true,
             ..self.clone()
@@ -258,6 +271,7 @@ impl Bed {
         for step in &script.steps {
             strict.step(&mut store, step, oracle)?;
         }
+        end();
         Ok(())
     }
 }

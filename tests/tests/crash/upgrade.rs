@@ -32,12 +32,12 @@ fn fixture() -> PathBuf {
 fn made() -> (Env, SimVfs, Shared) {
     let (env, disk, _) = Env::sim(1);
     let oracle = Shared::new(&the_setup());
-    let image = {
-        let bed = Bed::new(&env, disk.clone(), &script());
-        bed.live(&script(), &oracle).expect("the script runs");
-        disk.crash(CrashImage::ProcessKill)
-    };
-    (env, image, oracle)
+    let (script, mut image) = (script(), None);
+    let bed = Bed::new(&env, disk.clone(), &script);
+    let killed = || image = Some(disk.crash(CrashImage::ProcessKill));
+    bed.live_until(&script, &oracle, killed)
+        .expect("the script runs");
+    (env, image.expect("the script came to its end"), oracle)
 }
 
 fn pack(disk: &SimVfs) -> Vec<u8> {

@@ -2,6 +2,11 @@
 //!
 //! `cargo run -p chronolith --example migrate_model`
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a service starts threads of its own"
+)]
+
 use std::convert::Infallible;
 
 use chronolith::{

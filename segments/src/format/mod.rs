@@ -191,6 +191,7 @@ impl SectionKind {
     /// The number on disk of a space's section.
     pub(crate) const fn in_space(self, space: SpaceNumber) -> u16 {
         assert!(self.is_of_space());
-        u16::from_le_bytes([self as u16 as u8, space.get()])
+        let [kind, _] = (self as u16).to_le_bytes();
+        u16::from_le_bytes([kind, space.get()])
     }
 }

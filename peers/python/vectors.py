@@ -12,7 +12,6 @@ import argparse
 import importlib.metadata
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -418,26 +417,25 @@ def line(kind, knob, ask, exact, corpus, arguments):
 def child(arguments):
     """Builds and asks the one engine; the result is the last line of stdout."""
     corpus = Corpus(arguments.corpus, arguments.rows, arguments.queries)
-    folder = tempfile.mkdtemp(prefix="peers-python-", dir=arguments.dir)
-    try:
-        [name] = arguments.engines
-        engine = ENGINES[name](corpus, folder)
-        begin = time.process_time()
-        engine.build()
-        build_us = (time.process_time() - begin) * 1e6 / corpus.rows
-        version = f"{engine.wheel} {importlib.metadata.version(engine.wheel)}: " if engine.wheel else ""
-        print(json.dumps({
-            "name": name, "about": version + engine.about, "build_us": build_us,
-            "bytes": folder_bytes(folder) / corpus.rows,
-            "points": measure(engine, arguments, arguments.filters)}))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    [name] = arguments.engines
+    engine = ENGINES[name](corpus, arguments.dir)
+    begin = time.process_time()
+    engine.build()
+    build_us = (time.process_time() - begin) * 1e6 / corpus.rows
+    version = f"{engine.wheel} {importlib.metadata.version(engine.wheel)}: " if engine.wheel else ""
+    print(json.dumps({
+        "name": name, "about": version + engine.about, "build_us": build_us,
+        "bytes": folder_bytes(arguments.dir) / corpus.rows,
+        "points": measure(engine, arguments, arguments.filters)}))
 
 
 def run_child(arguments, name):
-    command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--child", "--engines", name]
+    command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--child", "--engines", name, "--dir"]
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=arguments.engine_seconds)
+        # Made here, so that it goes away with a child that was stopped, too.
+        with tempfile.TemporaryDirectory(prefix="peers-python-", dir=arguments.dir) as folder:
+            done = subprocess.run([*command, folder], stdout=subprocess.PIPE, text=True,
+                                  timeout=arguments.engine_seconds)
     except subprocess.TimeoutExpired:
         print(f"{name}: not done after {arguments.engine_seconds:.0f} s (--engine-seconds)", file=sys.stderr)
         return None

@@ -7,7 +7,7 @@
 //! engine   one small module an engine, behind one trait
 //! trace    a power cut out of a trace of file operations
 //! report   the table
-//! bench    search and commits: figures instead of trials
+//! bench    search, vectors and commits: figures instead of trials
 //! ```
 
 mod ask;
@@ -48,11 +48,16 @@ enum Verb {
     Conformance(Conformance),
     /// Search, ingest, bytes, memory and opens beside tantivy and SQLite FTS5.
     Search(bench::Search),
+    /// Search by vector beside graphs and a plain scan.
+    Vectors(bench::Vectors),
     /// Durable commits beside RocksDB, redb, fjall and SQLite.
     Commits(bench::Commits),
     /// The process that builds or asks one store; started by `search`.
     #[command(hide = true)]
     BenchChild(bench::Work),
+    /// The process that builds or asks one store of vectors; started by `vectors`.
+    #[command(hide = true)]
+    VectorsChild(bench::VectorsWork),
     /// The process that opens a store; started by the trials.
     #[command(hide = true)]
     Child(child::Work),
@@ -96,6 +101,8 @@ fn main() -> ExitCode {
         Verb::Conformance(arguments) => conformance(&arguments),
         Verb::Search(search) => bench::search(&search).map(|()| ExitCode::SUCCESS),
         Verb::Commits(commits) => bench::commits(&commits).map(|()| ExitCode::SUCCESS),
+        Verb::Vectors(vectors) => bench::vectors(&vectors).map(|()| ExitCode::SUCCESS),
+        Verb::VectorsChild(work) => bench::vectors_work(&work).map(|()| ExitCode::SUCCESS),
         Verb::BenchChild(work) => bench::work(&work).map(|()| ExitCode::SUCCESS),
         Verb::Child(work) => child::run(&work).map(|()| ExitCode::SUCCESS),
     };

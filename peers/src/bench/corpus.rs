@@ -187,6 +187,12 @@ impl Corpus {
         Ok(order.map(|i| query(&lines[i])).collect())
     }
 
+    /// The words of a kind's queries, in the order of the file.
+    pub fn texts(&self, kind: Kind) -> Result<Vec<String>, Failure> {
+        let lines = self.lines(kind)?.into_iter();
+        Ok(lines.map(|line| line.text).collect())
+    }
+
     fn lines(&self, kind: Kind) -> Result<Vec<Line>, Failure> {
         let text = fs::read_to_string(self.dir.join(kind.file()))?;
         text.lines()

@@ -12,6 +12,7 @@
 //! * [`corpus`]: records and queries of the shared generator. [`clock`]: what is measured.
 //! * [`searcher`]: each engine as its own manual shows it. [`work`]: what a child does.
 //! * [`oracle`]: Chronolith's answers, checked. [`summary`], [`table`], [`plot`]: what is shown.
+//! * [`vectors`]: the same manner for search by vector, with engines of its own.
 //! * [`commits`]: durable commits of one record, and groups of them.
 //!
 //! A child has one engine in it and nothing else, so that its memory and its processor time
@@ -27,8 +28,10 @@ mod search;
 mod searcher;
 mod summary;
 mod table;
+mod vectors;
 mod work;
 
 pub use self::commits::{Commits, run as commits};
 pub use self::search::{Search, run as search};
+pub use self::vectors::{Vectors, Work as VectorsWork, run as vectors, work as vectors_work};
 pub use self::work::{Work, run as work};

@@ -9,8 +9,10 @@ use super::summary::{BASE, CorpusReport};
 use super::table::short;
 use crate::engine::Failure;
 
-const WIDTH: u32 = 960;
-const HEIGHT: u32 = 540;
+/// Of a picture.
+pub const WIDTH: u32 = 960;
+/// Of a picture.
+pub const HEIGHT: u32 = 540;
 const COLOURS: [RGBColor; 8] = [
     RGBColor(31, 119, 180),
     RGBColor(255, 127, 14),
@@ -22,7 +24,8 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(127, 127, 127),
 ];
 
-fn colour(index: usize) -> RGBColor {
+/// The colour of the nth line.
+pub fn colour(index: usize) -> RGBColor {
     COLOURS[index % COLOURS.len()]
 }
 

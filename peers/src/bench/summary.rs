@@ -135,8 +135,9 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
         .unwrap_or(0.0)
 }
 
+/// Percentiles of times in ns.
 #[expect(clippy::cast_precision_loss, reason = "a shown figure")]
-fn percentiles(ns: impl IntoIterator<Item = u64>) -> Percentiles {
+pub fn percentiles(ns: impl IntoIterator<Item = u64>) -> Percentiles {
     let mut ns: Vec<u64> = ns.into_iter().collect();
     ns.sort_unstable();
     let at = |percent: usize| {
@@ -163,7 +164,8 @@ fn least(measured: &MeasuredKind, asked: usize) -> Percentiles {
     }))
 }
 
-fn ratio(quotients: impl Iterator<Item = f64>) -> Ratio {
+/// Median and spread of quotients.
+pub fn ratio(quotients: impl Iterator<Item = f64>) -> Ratio {
     let mut all: Vec<f64> = quotients.collect();
     all.sort_by(f64::total_cmp);
     Ratio {

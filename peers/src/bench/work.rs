@@ -150,10 +150,15 @@ pub fn run(work: &Work) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs a child with these arguments and reads what it said.
+/// Runs a child of `search` with these arguments and reads what it said.
 pub fn child<T: DeserializeOwned>(arguments: &[String]) -> Result<T, Failure> {
+    child_of("bench-child", arguments)
+}
+
+/// The same for any verb whose last line is JSON.
+pub fn child_of<T: DeserializeOwned>(verb: &str, arguments: &[String]) -> Result<T, Failure> {
     let output = std::process::Command::new(std::env::current_exe()?)
-        .arg("bench-child")
+        .arg(verb)
         .args(arguments)
         .stderr(std::process::Stdio::inherit())
         .output()?;

@@ -153,7 +153,7 @@ class Usearch(Engine):
 
 class Hnswlib(Engine):
     wheel = "hnswlib"
-    about = "HNSW M16, f32, ef 200 at build; filters by a Python callback"
+    about = "HNSW M16, f32, ef 200 at build; asked without filters"
     knobs = (16, 32, 64, 128, 256, 512)
 
     def build(self):

@@ -1,8 +1,8 @@
 //! Which files may go? Only what no reachable generation can name, and only our own names.
 //!
 //! Nothing here removes a file before a publish has returned, or what was loaded for writing was
-//! proven: a pointer must be durable before anything it no longer names is unlinked. Unlinks are not synced:
-//! one that is lost leaves an orphan for the next sweep.
+//! proven: a pointer must be durable before anything it no longer names is unlinked. Unlinks are
+//! not synced: one that is lost leaves an orphan for the next sweep.
 
 use std::io;
 use std::path::{Path, PathBuf};
